@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from aucdist.errors import unknown
-from flows.command import OK, TERMINATED, Command, print_event, report_errors
+from flows.command import OK, TERMINATED, WRONG_INPUT, Command, print_event, report_errors
 
 _TABLE = Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 COMMANDS = tuple(Command(name, **row) for name, row in tomllib.loads(_TABLE).items())
@@ -93,6 +93,14 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
             os.environ[LOG_FORMAT] = kind  # in the environment, because the flows read it as well
         log_format()
 
+
+def _show(error: click.UsageError, file: object = None) -> None:
+    """Write an error in the arguments, which click has noticed, like all other errors; the usage of the command follows."""
+    usage = f" ({error.ctx.get_usage()})" if error.ctx else ""
+    print_event("error", error.format_message() + usage, exit=WRONG_INPUT)
+
+
+click.UsageError.show = _show  # type: ignore[method-assign, assignment]
 
 app = Commands(
     name="aucdist", no_args_is_help=True,

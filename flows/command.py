@@ -134,7 +134,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
     """Return the arguments and options of a model: all of its fields that are not hidden."""
     from flows.config.loading import kinds_of
 
-    arguments: list[tuple[int, click.Parameter]] = []
+    arguments: dict[int, click.Parameter] = {}
     options: list[click.Parameter] = []
     flags = flags_of(model)
     for name, field, note in noted_fields(model):
@@ -146,7 +146,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
         if note.data:
             about |= {"metavar": "DATA"} if note.flag else {"help": DATA, "required": note.required}
         if note.place:
-            arguments.append((note.place, click.Argument([key], nargs=-1 if list in kinds else 1, **about)))
+            arguments[note.place] = click.Argument([key], nargs=-1 if list in kinds else 1, **about)
         else:
             if bool in kinds:
                 about["is_flag"] = True
@@ -160,7 +160,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             options.append(
                 click.Option(["--set", "settings"], multiple=True, metavar="KEY=VALUE", help=SET_KEY_OF_SOURCE)
             )
-    return [argument for _, argument in sorted(arguments, key=lambda entry: entry[0])] + options
+    return [arguments[place] for place in sorted(arguments)] + options
 
 
 def flags_of(model: "type[BaseModel]") -> dict[str, str]:
@@ -194,8 +194,9 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
         if not note.data:
             fields[name] = list(value) or None if isinstance(value, tuple) else value
         elif value is not None:
-            trained = options.get("model")
-            fields[name] = source_from_name(value, options["settings"], labelled=note.labelled, trained=trained)[1]
+            fields[name] = source_from_name(
+                value, options["settings"], labelled=note.labelled, trained=options.get("model")
+            )[1]
         elif options["settings"]:
             raise InputError(
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"

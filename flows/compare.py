@@ -278,8 +278,7 @@ def _tests(
         for name in classes
         for a, b in itertools.combinations(runs, 2)
     ]
-    corrected = holm([result["p_value"] for result in tests])
-    return [result | {"p_holm": p} for result, p in zip(tests, corrected, strict=True)]
+    return [t | {"p_holm": p} for t, p in zip(tests, holm([result["p_value"] for result in tests]), strict=True)]
 
 
 def _areas_in_groups(runs: Sequence[Run]) -> dict[str, GroupMetric]:

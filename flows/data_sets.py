@@ -136,8 +136,7 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap) -> list[
         read_schema(manifest)
     except InputError as e:
         return [str(e)]
-    faults = parallel_map(functools.partial(verify_shard, manifest.url), range(len(manifest.shards)))
-    return [fault for fault in faults if fault is not None]
+    return list(filter(None, parallel_map(functools.partial(verify_shard, manifest.url), range(len(manifest.shards)))))
 
 
 def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:

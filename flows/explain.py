@@ -58,7 +58,7 @@ class ExplainConfig(UnlabelledRef):
     def _check(self) -> None:
         super()._check()
         if self.output and not self.output.endswith(SUFFIXES):
-            raise unknown("suffix of the output", self.output.rpartition("/")[2], SUFFIXES)
+            raise unknown("suffix of the output:", self.output.rpartition("/")[2], SUFFIXES)
         if self.rows and self.highest:
             raise InputError("`rows` are the first rows, and `highest` those of the highest scores: give one of them")
         if self.lower and not self.reasons:
@@ -152,7 +152,7 @@ def _table(
         parts = pd.DataFrame([{key: _reasons_text(row[key]) for key in COMPARISONS} for row in reasons])
     table = pd.concat([ids, scores, parts], axis=1)
     for twice in table.columns[table.columns.duplicated()]:
-        raise InputError(f"two columns of the output are named {twice!r}: rename that of the data")
+        raise InputError(f"two columns of the output have the name {twice!r}: rename the column of the data")
     return table
 
 

@@ -70,7 +70,7 @@ class ExportConfig(Strict):
         else:
             self.scaling().check()
             if self.suffix not in CARD_SUFFIXES:
-                raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)
+                raise unknown("suffix of a scorecard's file:", self.suffix, CARD_SUFFIXES)
 
     @property
     def suffix(self) -> str:

@@ -117,8 +117,7 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
     held.check()
     asked = config.model_dump(include={"condition", "margin", "metric"})
     result = promote_run(PromoteConfig(run=run, store=store, **asked))
-    removed = remove_old_versions(read_store(store), config.keep) if config.keep else []
-    return result | {"removed": removed}
+    return result | {"removed": remove_old_versions(read_store(store), config.keep) if config.keep else []}
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:

@@ -164,7 +164,8 @@ def promote_to_mlflow(
     """
     if load_model(model_folder(run)).classes:
         raise InputError(
-            "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
+            "MLflow's registry takes models of two classes: promote this one to a folder or a bucket, or promote "
+            "one of its classes"
         )
     decision = None
     with open_registry(target) as registry:
@@ -219,8 +220,9 @@ def open_registry(target: RegisteredModel) -> Iterator[Registry]:
             mlflow.set_tracking_uri(reveal(target.server))
             yield Registry(mlflow, mlflow.MlflowClient(), target, Path(folder))
     except mlflow.exceptions.MlflowException as error:
-        text = f"MLflow at {shown(target.server)} did not promote {target.url}: {hide_error(error, target.server)}"
-        raise RunError(text) from None
+        raise RunError(
+            f"MLflow at {shown(target.server)} did not promote {target.url}: {hide_error(error, target.server)}"
+        ) from None
     finally:
         logging.disable(logging.NOTSET)
         for name in added:

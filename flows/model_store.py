@@ -33,7 +33,8 @@ def history(config: StoreConfig) -> Json:
     store = read_store(config.store)
     if store.current is None:
         raise InputError(
-            f"{shown(store.url)} is not a model store, or nothing was promoted to it: see `aucdist promote`"
+            f"{shown(store.url)} is not a model store, or nothing was promoted to it. Make a store with "
+            "`aucdist promote RUN STORE`"
         )
     decisions, damaged = read_decisions(store)
     return {

@@ -191,9 +191,7 @@ def search_lines(result: Json) -> list[Any]:
     """Return the lines that `aucdist cv` prints: a table of the settings, and what was chosen."""
     metric, best = result["metric"], result["best"]
     table = Table()
-    for name in best:
-        table.add_column(name, justify="right")
-    for name in (metric, "deviation", "passes", ""):
+    for name in (*best, metric, "deviation", "passes", ""):
         table.add_column(name, justify="right" if name else "left")
     for row in result["table"]:
         cells = [value_text(row["parameters"][name]) for name in best]

@@ -122,5 +122,4 @@ def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
         parallel_map = workers.parallel_map(observer)
         write = functools.partial(simulation.write, url)
         shards = stages("write shards", lambda: list(parallel_map(write, range(simulation.n_shards))))
-    manifest = stages("commit", simulation.commit, url, shards)
-    return result_of(manifest, stages.elapsed())
+    return result_of(stages("commit", simulation.commit, url, shards), stages.elapsed())

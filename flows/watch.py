@@ -152,15 +152,15 @@ def open_watched(config: WatchConfig) -> Watched:
     folder = store.folder_of(change) if change else absolute(model_folder(config.model))
     model, (profile, _) = load_with_seen(folder)
     state = WatchState(absolute(config.state or f"{store.url}/watch").rstrip("/"))
-    version = change.version if change else None
-    return Watched(folder, digest_of_model(folder), version, model, profile, state, config.alerts_only)
+    return Watched(
+        folder, digest_of_model(folder), change.version if change else None, model, profile, state, config.alerts_only
+    )
 
 
 def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observer: RunObserver) -> str:
     """Count the rows of a batch in the bins of the profile, write the record, and return the name of the batch."""
     assert config.data is not None
-    source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model), watched.state
-    source = source.pinned()
+    source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model).pinned(), watched.state
     batch = config.batch or batch_name(config.data)
     identity = Identity(data=fingerprint_of(source), model=watched.digest)
     rerun = files.exists(state.at("batches", batch))
@@ -176,7 +176,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)
     except UnreadableRows as error:
         counts, missing, unknown = BatchCounts.none(watched.profile), {}, {}
-        text = printable(f"{error}{'' if config.labels is None else '. Their labels were not added'}")
+        text = printable(f"{error}{'. Their labels were not added' if config.labels else ''}")
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": text}]
     if source.unknown == "error":  # a category that is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
@@ -244,8 +244,9 @@ def _count(
             )
     saved = reader.saved(state.url)
     try:
-        new_scores = state.scores(batch, identity)
-        count = functools.partial(count_part, saved, watched.folder, watched.columns, scores, new_scores)
+        count = functools.partial(
+            count_part, saved, watched.folder, watched.columns, scores, state.scores(batch, identity)
+        )
         counts = sum(parallel_map(count, reader.items), BatchCounts.none(watched.profile))
     finally:
         files.remove(saved.url)

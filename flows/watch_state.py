@@ -253,7 +253,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
         raise InputError(f"{where}: {ROW_ID} must be whole numbers from 0, as `aucdist score` writes them")
     if row_id.duplicated().any():
         raise InputError(
-            f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice: give one label for each row"
+            f"{where}: {ROW_ID} {int(row_id[row_id.duplicated()].iloc[0])} occurs twice: give one label for each row"
         )
     classes = {*model.schema.positive, *model.schema.negative}
     cells = [None if pd.isna(value) else str(value).strip() for value in values]

@@ -191,7 +191,7 @@ def fit_preprocessor(
         chosen = set(log1p or ())
         for name in log1p or ():
             if name not in feature_names:
-                raise unknown("feature in log1p", name, feature_names)
+                raise unknown("feature in `log1p`:", name, feature_names)
     columns = tuple(i for i, name in enumerate(feature_names) if name in chosen)
     fill, error = None, 0.0
     if impute == "keep" and scale != "none":

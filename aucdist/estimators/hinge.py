@@ -185,7 +185,7 @@ class HingeClassifier(LinearClassifier):
         """
         for label in class_weight:
             if label not in self.classes_:
-                raise unknown("class in class_weight", label, self.classes_)
+                raise unknown("class in class_weight:", label, self.classes_)
         return [float(class_weight.get(label, 1.0)) for label in self.classes_.tolist()]
 
     def _check_combination(self) -> None:

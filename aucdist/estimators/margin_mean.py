@@ -111,7 +111,7 @@ def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
     if row * n_blocks > bound:
         raise InputError(
             f"one row of the Gram matrix for each block ({n_rows} values for each of {n_blocks}) takes {row * n_blocks} bytes, "
-            f"and gram_bytes is {bound}: raise it, or sample fewer rows"
+            f"and gram_bytes is {bound}: raise gram_bytes, or sample fewer rows"
         )
     return min(max(1, CHUNK_BYTES // row), bound // (row * n_blocks))
 
@@ -363,7 +363,7 @@ class MarginMeanClassifier(BlockClassifier):
             return ViewBlocks(blocks, ScaledSample(scaling, rule)), plane
         if scaled.n_blocks > 1 or scaled.has_weights:
             raise InputError(
-                f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
+                f"sampler {type(sampler).__name__} needs rows in one block and without weights: use DistanceUnderSampler instead"
             )
         rows = scaled.sum(rows_of)
         labels = self.classes_[(rows["y"][0] > 0).astype(int)]

@@ -30,7 +30,7 @@ class Directions:
             if isinstance(feature, bool) or not isinstance(feature, str | numbers.Integral):
                 raise InputError(f"the features in {name} must be names of columns or their positions; got {feature!r}")
             if not isinstance(direction, str) or direction not in DIRECTIONS:
-                raise unknown(f"direction of {feature!r} in {name}", direction, DIRECTIONS)
+                raise unknown(f"direction of {feature!r} in {name}:", direction, DIRECTIONS)
 
 
 def directions(
@@ -59,7 +59,7 @@ def directions(
                     "DataFrame"
                 )
             if feature not in place and feature not in made_of:
-                raise unknown("feature in monotone", feature, ordered)
+                raise unknown("feature in `monotone`:", feature, ordered)
             name, j = feature, place.get(feature, -1)
         else:
             j = int(feature)

@@ -321,11 +321,9 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     names = called(own, columns, "X")
     times = Counter(names)
     if missing := [column for column in columns if column not in times]:
-        raise InputError(f"X has no column {missing[0]!r}, which the model was trained on: add it")
+        raise InputError(f"X has no column {missing[0]!r}, which the model needs: add it")
     if twice := [column for column in columns if times[column] > 1]:
-        raise InputError(
-            f"two columns of X are called {twice[0]!r}, which the model was trained on: rename one of them"
-        )
+        raise InputError(f"two columns of X are called {twice[0]!r}, which the model needs: rename one of them")
     places = [names.index(column) for column in columns]
     if hasattr(X, "iloc"):
         table = from_pandas(X.iloc[:, places], "X").rename_columns(columns)

@@ -213,13 +213,13 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
         objective = next(iter(solvers.values())).objective
         if solver_parameter.objective != objective:
             raise InputError(
-                f"solver {solver_parameter!r} minimises the {solver_parameter.objective}; this estimator minimises the "
-                f"{objective}, by {', '.join(cls.__name__ for cls in solvers.values())}"
+                f"solver {solver_parameter!r} minimises the {solver_parameter.objective}, but this estimator minimises the "
+                f"{objective}: use one of {', '.join(cls.__name__ for cls in solvers.values())}"
             )
         return solver_parameter
     spec = dict(solver_parameter) if isinstance(solver_parameter, Mapping) else {"name": solver_parameter}
     if "name" not in spec:
-        raise InputError(f"solver {spec!r} has no name; it needs one of {', '.join(solvers)}")
+        raise InputError(f"solver {spec!r} has no `name`: give one of {', '.join(solvers)}")
     name = spec.pop("name")
     if not isinstance(name, str) or name not in solvers:
         raise unknown("solver", name, solvers)
@@ -237,8 +237,8 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
     for name in [name for name in names if name not in params]:
         if takers := solvers_with(name, solvers):
             others = f"has {', '.join(params)}" if params else "has no parameters"
-            raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {others}")
-        raise unknown(f"parameter of solver {solver.name}", name, params)
+            raise InputError(f"{name} applies to solver {', '.join(takers)}, but {solver.name!r} {others}")
+        raise unknown(f"parameter of solver {solver.name!r}:", name, params)
 
 
 def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:

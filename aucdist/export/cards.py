@@ -419,7 +419,7 @@ def to_csv(card: Scorecard) -> str:
 def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
     """Return a card as a file of one of `CARD_SUFFIXES`."""
     if suffix not in CARD_SUFFIXES:
-        raise unknown("suffix of a scorecard's file", suffix, CARD_SUFFIXES)
+        raise unknown("suffix of a scorecard's file:", suffix, CARD_SUFFIXES)
     if suffix == "json":
         return card.to_json().encode()
     if suffix == "csv":

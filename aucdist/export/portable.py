@@ -208,8 +208,8 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
     described, names = list(map(portable, model.models)), model.contribution_names() if contributions else []
     if any(each.features != described[0].features for each in described):
         raise InputError(
-            f"the models of the classes need different values, which one export to {target} cannot express: export each class "
-            "alone, such as RUN/model/class-00000"
+            f"the models of the classes treat missing values differently, which one export to {target} "
+            "cannot express: export each class alone, such as RUN/model/class-00000"
         )
     described[0].refuse_hashes(target)
     return described, names

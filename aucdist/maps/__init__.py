@@ -43,7 +43,7 @@ def expander_of(features: Any) -> Expander | None:
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
         for key in parameters:
             if key not in allowed:
-                raise unknown(f"parameter of the feature map {name!r}", key, allowed)
+                raise unknown(f"parameter of the feature map {name!r}:", key, allowed)
         expander.set_params(**parameters)
     else:
         raise InputError(

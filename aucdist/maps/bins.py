@@ -280,7 +280,7 @@ class BinMap(FittedMap):
         if self.basis == "hat" and plain[self.used].any():
             raise InputError(
                 f"the hat functions of feature {np.flatnonzero(plain)[0]} (counted from 0) were fitted without a direction: "
-                "fit the map again"
+                "fit the map again with `monotone`"
             )
         signs: list[int] = []
         for j, part in zip(self.used, self.parts, strict=False):
@@ -425,8 +425,8 @@ class BinExpander(Expander):
         self.check_parameters()
         if blocks.n_features > MAX_COLUMNS:
             raise InputError(
-                f"bins take a byte for each row and feature, and there are {blocks.n_features} features; at most "
-                f"{MAX_COLUMNS} are binned. Leave such sparse features as they are, or choose among them first"
+                f"bins take a byte for each row and feature, so at most {MAX_COLUMNS} features can be binned, and there are "
+                f"{blocks.n_features}. Leave out the feature map, or select some of the features first"
             )
         drawn = draw_rows(blocks)
         columns, weight = Columns(drawn), drawn.weights()

@@ -309,7 +309,7 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
         )
     for name in (*names, *roundings):
         if name in taken:
-            raise InputError(f"two contributions are named {name!r}: rename the feature that is called so")
+            raise InputError(f"two contributions have the name {name!r}: rename the feature of this name")
         taken.add(name)
     return names
 

@@ -199,7 +199,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
     chosen = {key: value for key, value in parameters.items() if value is not None}
     for key in chosen:
         if key not in PARAMETERS:
-            raise unknown("parameter of a metric", key, PARAMETERS)
+            raise unknown("parameter of a metric:", key, PARAMETERS)
         if at:
             raise InputError(f"metric {metric!r} has its parameters after @: leave {key} out")
         if key not in named.takes:
@@ -240,5 +240,5 @@ def metric_of_search(features: Any) -> str | None:
         return None
     metrics = [m.kind for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")]
     if RENAMED.get(metric, metric) not in metrics:
-        raise unknown("metric of features: auto", metric, metrics)
+        raise unknown("metric of `features: auto`:", metric, metrics)
     return find_metric(metric, **parameters).name

@@ -169,8 +169,8 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     """
     if Scorecard.format.encode() not in data:
         raise InputError(
-            f"{where} is not a scorecard, and no other JSON is read as a model, as `aucdist export --to json` writes for other "
-            "programs: name a run, a model or a store"
+            f"{where} is not a scorecard, and no other JSON is read as a model. If `aucdist export --to json` wrote it, name "
+            "the run, the model or the store that it was exported from"
         )
     card = parse_checked(data, Scorecard, where)
     if card.version != VERSION:

@@ -217,7 +217,7 @@ def pair_groups(
         levels = np.unique(np.concatenate(blocks.sum(find_levels)["levels"]))
         if len(levels) > MAX_GRADES:
             raise InputError(
-                f"{len(levels)} different grades; at most {MAX_GRADES} are possible: round them to fewer values"
+                f"there are {len(levels)} different grades, and at most {MAX_GRADES} are possible: round them to fewer values"
             )
     weighed = blocks.sum(weigh_groups, levels, exact)
     keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)

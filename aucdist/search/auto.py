@@ -208,8 +208,8 @@ def candidates(
                 maps += LEAVES_IN_GROUPS if grouped else ()
     if not maps:
         raise InputError(
-            f"features: auto has no feature map for both missing values and solver {estimator.resolved_solver.name!r}, "
-            "which cannot read numbers of bins: fill the values in (`impute: median`), or use another solver"
+            f"features: auto has no feature map that accepts missing values with solver {estimator.resolved_solver.name!r}, "
+            "which cannot read bins: fill the values in (`impute: median`), or use another solver"
         )
     return maps
 

@@ -238,7 +238,7 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
         # Whether the solver has its parameter is known at a point, which may name another solver.
         if name not in allowed and not name.startswith(PREFIX):
             refuse_moved([name], estimator.solvers)
-            raise unknown(f"parameter of {type(estimator).__name__} in the grid", name, allowed)
+            raise unknown(f"parameter of {type(estimator).__name__} in the grid:", name, allowed)
         if len(values) == 0:
             raise InputError(f"the grid has no values for {name}: give some, or leave {name} out")
         if len(set(map(repr, values))) < len(values):

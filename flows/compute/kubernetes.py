@@ -108,7 +108,9 @@ def retry_until_counted(call: Callable[[], Any], pause: float = 1.0) -> Any:
             if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() >= end:
                 raise
         if attempt == 0:
-            log.warning("Kubernetes has not counted the quota yet: up to five minutes after the operator was installed")
+            log.warning(
+                "Kubernetes has not counted the quota yet: this may take five minutes after the operator was installed"
+            )
         time.sleep(pause)
 
 

@@ -127,7 +127,7 @@ class TestConfig(Strict):
         keys = [key for key in ("fraction", "time", "name", "source") if getattr(self, key) is not None]
         if len(keys) != 1:
             raise InputError(
-                f"give exactly one of `fraction`, `time`, `name` and `source`; given: {', '.join(keys) or 'none of them'}"
+                f"give exactly one of `fraction`, `time`, `name` and `source`; got {', '.join(keys) or 'none of them'}"
             )
         if "seed" in self.model_fields_set and keys != ["fraction"]:
             raise InputError(
@@ -298,7 +298,7 @@ def source_from_name(
         entry |= _format_from_content(files.expand(entry["source"])[0])
     if "format" not in entry:
         raise InputError(
-            f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
+            f"{files.shown(data)}: its name does not show its format: name one, as in --set format=svmlight"
         )
     name = data if _in_catalog(data) else name_of(data).partition(".")[0].strip(PATTERN) or "data"
     return name, parse_source(entry, data, labelled=labelled)

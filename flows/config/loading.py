@@ -275,7 +275,7 @@ def read_mapping(path: Path) -> Json:
     if not isinstance(raw, dict):
         raise InputError(
             f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}. "
-            "For a file of data, `aucdist init` writes them"
+            "If it is a file of data, `aucdist init` describes it in such a file"
         )
     return raw
 

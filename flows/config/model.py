@@ -95,7 +95,7 @@ class ModelConfig(Strict):
         for key in parameters:
             if key not in allowed:
                 refuse_moved([key], estimator.solvers)
-                raise unknown(f"parameter of {self.estimator}", key, allowed)
+                raise unknown(f"parameter of {self.estimator}:", key, allowed)
         estimator.set_params(**parameters)
         estimator.check_parameters()  # the ranges too, before the data is read
         return estimator

@@ -52,7 +52,9 @@ class InitConfig(DataFileOptions):
     @classmethod
     def _is_local(cls, output: Any) -> Any:
         if "://" in str(output):
-            raise InputError("a configuration is a local file, which other commands read: name a path")
+            raise InputError(
+                "the configuration must be a local file, because other commands read it: name a path, not a URL"
+            )
         return output
 
 

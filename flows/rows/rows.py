@@ -259,7 +259,7 @@ def _time_feature(time: str, schema: Schema) -> int:
     columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
     if time in schema.columns():
         raise not_in_order(time)
-    raise unknown("column of times", time, [*schema.dates, *columns])
+    raise unknown("column in `test.time`:", time, [*schema.dates, *columns])
 
 
 def _itself(block: Block) -> Block:

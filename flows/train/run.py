@@ -84,10 +84,10 @@ def extra_fits(
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:
-        observer.note("shapes: nothing to compare, since the model has no directions")
+        observer.note("shapes: `compare_free` has no effect, because the model has no directions")
     n_halves, free, bands = config.halves or 0, None, None
     if n_halves and not isinstance(getattr(fitted, "feature_map_", None), BinMap):
-        observer.note("shapes: no band, since the model has no bins")
+        observer.note("shapes: `halves` has no effect, because the model has no bins")
         n_halves = 0
     train, n_fits = blocks.train.of_all(), n_halves + compare_free
     unfitted = clone(model.built)

@@ -198,7 +198,7 @@ def test_log1p_of_minus_one_is_refused_with_feature_and_row(sparse):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(InputError, match="unknown feature in log1p 'z'"):
+    with pytest.raises(InputError, match="unknown feature in `log1p`: 'z'"):
         fit([make()], log1p=["a", "z"])
 
 

@@ -156,7 +156,7 @@ def test_class_weight_is_of_the_rows_of_each_class(digits):
     together = fitted(model, X, y)
     alone = fitted(aucdist.HingeClassifier(random_state=0, class_weight={True: 5.0}), X, y == "one")
     np.testing.assert_array_equal(together.coef_[1], alone.coef_[0])
-    with pytest.raises(InputError, match="unknown class in class_weight 'four'"):
+    with pytest.raises(InputError, match="unknown class in class_weight: 'four'"):
         aucdist.HingeClassifier(class_weight={"four": 1.0}).fit(X, y)
 
 

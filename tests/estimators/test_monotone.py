@@ -198,9 +198,9 @@ def test_a_constraint_that_leaves_nothing_ends_at_0():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"monotone": {"z": "increasing"}}, "unknown feature in monotone 'z'"),
+        ({"monotone": {"z": "increasing"}}, "unknown feature in `monotone`: 'z'"),
         ({"monotone": {9: "increasing"}}, "names feature 9, but positions are from 0 to 3"),
-        ({"monotone": {0: "up"}}, "unknown direction of 0 in monotone 'up'.*increasing, decreasing"),
+        ({"monotone": {0: "up"}}, "unknown direction of 0 in monotone: 'up'.*increasing, decreasing"),
         ({"monotone": {"a": "increasing", 0: "increasing"}}, "'a' and to 0, which are one feature"),
         ({"monotone": "increasing"}, "None, 'auto' or a mapping"),
         ({"monotone": {}}, "None, 'auto' or a mapping"),

@@ -369,7 +369,7 @@ def test_a_saved_model_scores_files_as_the_estimator_does(tmp_path: Path) -> Non
     run = load_model(str(tmp_path))  # the folder that has the model in it
     for table in (FRAME, FRAME.assign(other="x")[["other", *FRAME.columns[::-1]]], pa.Table.from_pandas(FRAME)):
         assert run.decision_function(table).tobytes() == model.decision_function(FRAME).tobytes()
-    with pytest.raises(InputError, match="X has no column 'kind', which the model was trained on"):
+    with pytest.raises(InputError, match="X has no column 'kind', which the model needs"):
         run.predict(FRAME.drop(columns="kind"))
     with pytest.raises(InputError, match="two columns of X are called 'kind'"):
         run.predict(pd.concat([FRAME, FRAME[["kind"]]], axis=1))

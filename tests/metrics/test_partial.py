@@ -334,7 +334,7 @@ def test_names_hold_their_parameters():
         find_metric("auc", k=3)
     with pytest.raises(InputError, match=r"'partial_auc@0\.1' has its parameters after @: leave max_fpr out"):
         find_metric("partial_auc@0.1", max_fpr=0.2)
-    with pytest.raises(InputError, match="unknown parameter of a metric 'foo'"):
+    with pytest.raises(InputError, match="unknown parameter of a metric: 'foo'"):
         find_metric("auc", foo=3)
 
 

@@ -214,7 +214,7 @@ def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, tab
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,kind\n1,tcp\n", "new.csv lacks column 'b', which the model needs; it has: a, kind"),
+        ("a,kind\n1,tcp\n", "new.csv has no column 'b', which the model needs; it has: a, kind"),
         ("a,kind,b\n1,tcp,x\n", "line 2, column 'b': 'x' is not a number"),
         ("a,kind,b\n1,tcp,1\n1,ftp,1\n", "line 3, column 'kind': unknown category 'ftp'; known: icmp, tcp, udp"),
         ("a,kind,b\n", "has no rows"),
@@ -350,7 +350,7 @@ def test_keys_that_are_given_count_before_the_rules_of_the_model(tmp_path, with_
     with pytest.raises(InputError, match="unknown category 'r'"):
         begun_in(tmp_path, csv(tmp_path / "new.csv", unknown="error", **keys), "out")
     (tmp_path / "new.csv").write_text("when,kind\n2024-12-31,r\n")
-    with pytest.raises(InputError, match=r"new\.csv lacks column 'a', which the model needs; it has: kind, when"):
+    with pytest.raises(InputError, match=r"new\.csv has no column 'a', which the model needs; it has: kind, when"):
         begun_in(tmp_path, source, "out")
 
 

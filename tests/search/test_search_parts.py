@@ -45,7 +45,7 @@ def test_points_are_all_combinations():
         ({}, "the grid is empty"),
         ({"lam": []}, "no values for lam"),
         ({"lam": [1.0, 1.0]}, "a value of lam twice"),
-        ({"lamb": [1.0]}, r"unknown parameter of PairwiseHingeClassifier in the grid 'lamb'. Did you mean 'lam'"),
+        ({"lamb": [1.0]}, r"unknown parameter of PairwiseHingeClassifier in the grid: 'lamb'. Did you mean 'lam'"),
         ({"lam": [1.0, -1.0]}, "lam must be .*; got -1.0"),
         ({"solver": ["all-pears"]}, "unknown solver"),
     ],
@@ -65,7 +65,7 @@ def test_directions_of_a_map_in_the_grid_are_a_parameter():
     assert points_of(PairwiseHingeClassifier(), {"features": ["bins"]}) == [{"features": "bins"}]
     with pytest.raises(InputError, match="mixes all features"):
         points_of(PairwiseHingeClassifier(), {"features": [{"map": "nystroem", "monotone": "auto"}]})
-    with pytest.raises(InputError, match="unknown parameter of the feature map 'bins' 'monotone'"):
+    with pytest.raises(InputError, match="unknown parameter of the feature map 'bins': 'monotone'"):
         points_of(UnivariateRankingClassifier(), {"features": [{"map": "bins", "monotone": "auto"}]})
 
 

@@ -134,8 +134,8 @@ class Survey:
             differing = ", ".join(sorted(set(self.columns) ^ set(other.columns)))
             raise InputError(
                 f"{other.where} has other columns than {self.where}: "
-                + (differing or "the order, the label or which ones are categorical")
-                + ". Give all files of a source the same columns"
+                f"{differing or 'their order, their label or the categorical ones differ'}. Give all files of a source the same "
+                "columns"
             )
         return replace(
             self,

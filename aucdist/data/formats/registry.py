@@ -519,7 +519,7 @@ def format_from_bytes(head: bytes, where: str) -> dict[str, Any]:
             return {"format": name}
     if b"\0" in head and found_encoding(head) != "utf-16":
         raise InputError(
-            f"{where}: its name and its first bytes do not show its format; name one, as in --set format=csv"
+            f"{where}: its name and its first bytes do not show its format: name one, as in --set format=csv"
         )
     lines = [
         line for line in head.split(b"\n")[:-1] or [head] if line.strip() and not line.lstrip().startswith((b"#", b"%"))

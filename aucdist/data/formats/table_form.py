@@ -311,7 +311,7 @@ class TableForm:
             absent = [name for name in source.keep if name not in names] if schema is not None else []
             if absent:
                 raise InputError(
-                    f"{where} lacks column{'s' * (len(absent) > 1)} {listed(map(repr, absent))}, which the "
+                    f"{where} has no column{'s' * (len(absent) > 1)} {listed(map(repr, absent))}, which the "
                     f"model needs; it has: {listed(names)}. Add what is missing, or use a model without it{hint(names)}"
                 )
             kept = [pick(names, name, where, "keep") for name in source.keep]

@@ -146,7 +146,7 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
             )
         return names[column]
     if column not in names:
-        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}{hint(names)}")
+        raise InputError(f"{where}: {unknown(f'column in `{key}`:', column, names)}{hint(names)}")
     return str(column)
 
 

@@ -117,7 +117,7 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(form.columns()):
-        raise InputError(f"its columns are {_listed(file.schema_arrow)}; expected are {_listed(form.columns())}")
+        raise InputError(f"its columns are {_listed(file.schema_arrow)}, but {_listed(form.columns())} are expected")
     if form.layout == "csr":
         return from_table(file.read(use_threads=False), form, index)
     # Arrow takes several times the memory of the values while it decodes a column of lists, and new memory is slow.

@@ -138,7 +138,7 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
 def _reason(e: Exception, remote: bool) -> str | None:
     """Explain an exception of a file system or a store; None for other exceptions."""
     kind = type(e).__name__
-    if isinstance(e, FileNotFoundError):
+    if isinstance(e, FileNotFoundError | NotADirectoryError):
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
     if isinstance(e, (PermissionError, *loaded(BOTO, *NO_IDENTITY))):
         credentials = "the credentials (environment or profile) and" * remote

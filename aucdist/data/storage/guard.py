@@ -208,7 +208,7 @@ def _zip(raw: io.BytesIO, where: str) -> Any:
     members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
     if len(members) != 1:
         raise InputError(
-            f"{where} has {len(members)} files ({', '.join(members[:5])}), but one is expected: extract it, and name the folder"
+            f"{where} has {len(members)} files ({', '.join(members[:5])}), but one is expected: extract it, and name its folder"
         )
     if archive.getinfo(members[0]).flag_bits & 1:
         raise InputError(f"{where} is encrypted: decrypt and extract it first")
@@ -360,6 +360,6 @@ def check_sheet(file: Any, where: str) -> None:
         parser.Parse(piece, False)
     if rows * columns > max(ALWAYS_ALLOWED_SPAN, MAX_SPAN_PER_CELL * cells):
         raise InputError(
-            f"{where}: its {cells} cells span {rows} rows of {columns} columns, because there is one in {farthest}; delete what "
-            "is far from the table, or save the table as CSV"
+            f"{where}: its {cells} cells span {rows} rows of {columns} columns, because one is in {farthest}: delete the cells "
+            "that are far from the table, or save the table as CSV"
         )

@@ -135,8 +135,8 @@ async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, A
         n_listed += n_new
         if n_listed > MAX_LISTED:
             raise InputError(
-                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MAX_LISTED:,} objects there: name a "
-                "narrower path"
+                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MAX_LISTED:,} objects below this path: "
+                "name a narrower one"
             )
         if (keys and keys[0] == before) or n_pages > ALWAYS_ALLOWED_PAGES + n_listed / MIN_OBJECTS_PER_PAGE:
             raise BadAnswer("its listing has no end")

@@ -171,8 +171,8 @@ def bayes_shape(
     n, d = blocks.n_samples, blocks.n_features
     if d > MAX_FEATURES or n * (d + 2) > MAX_VALUES:
         raise InputError(
-            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MAX_FEATURES} features and "
-            f"{MAX_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
+            f"xi='bayes' needs all rows in one place, and is for up to {MAX_FEATURES} features and {MAX_VALUES:,} values. There "
+            f"are {n:,} rows of {d} features: use xi='map', which has no such limit"
         )
     data = stacked(blocks.sum(send_rows)["parts"])
     precision = np.ones(blocks.n_features + 2)

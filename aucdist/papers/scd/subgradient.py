@@ -153,7 +153,7 @@ class PSA(SubgradientSolver):
         super().check_parameters()
         if self.radius is None:
             raise InputError(
-                "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
+                "solver 'psa' needs `radius`, the largest sum of absolute weights, such as that of another solver's coef_"
             )
 
     def step(self, state: PrimalState) -> np.ndarray:

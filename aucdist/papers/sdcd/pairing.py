@@ -274,7 +274,7 @@ class PairSolver(Solver):
         numbered = 0 if total == math.inf else int(total)
         if max(n_pairs, numbered) >= LARGEST_INTEGER:
             raise InputError(
-                f"there are {n_pairs} pairs and {numbered} steps, but both are numbered below 2**63: lower `epochs`"
+                f"there are {n_pairs} pairs and {numbered} steps, but at most 2**63 of each can be numbered: lower `epochs`"
             )
         pairing = Pairing(blocks, groups)
 

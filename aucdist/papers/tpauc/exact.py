@@ -46,8 +46,8 @@ class ExactPath:
         if blocks.n_features > MAX_FEATURES and (groups is not None or signs is not None):
             subject = "monotone takes" if groups is None else "pairs within groups take"
             raise InputError(
-                f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
-                f"{MAX_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
+                f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers, and solver 'exact' computes it for at "
+                f"most {MAX_FEATURES} features or steps of bins. Use PairwiseHingeClassifier, or fewer bins"
             )
 
     @cached_property
@@ -69,8 +69,8 @@ class ExactPath:
             return moments, moments, Rounding.of(blocks), 1
         if groups.n_groups * blocks.n_features > MAX_SUMS:
             raise InputError(
-                f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
-                "PairwiseHingeClassifier, which needs none, or fewer features"
+                f"the sums of {groups.n_groups} groups of {blocks.n_features} features would take more than a gigabyte. Use "
+                "PairwiseHingeClassifier, which needs no such sums, or fewer features"
             )
         summary = blocks.sum(sum_groups, groups)
         centres = summary["sums"] / summary["weights"][:, np.newaxis]

@@ -132,7 +132,7 @@ CASES = [
     packed("an empty file in a gzip", "f.gz", gzip.compress(b""), "is empty"),
     # CSV
     table("no column with a name", b",,\n1,2,0\n", "", "column 1 has no name"),
-    table("no such label", CSV, "", "unknown column in `label` 'z'", label="z"),
+    table("no such label", CSV, "", "unknown column in `label`: 'z'", label="z"),
     table("too few cells", CSV + b"5,6\n", ", line 4", "2 cells, but there are 3 columns"),
     table("too many cells", CSV + b"5,6,1,9\n", ", line 4", "4 cells, but there are 3 columns"),
     table("a header that is shorter", b"a,y\n1,2,3,0\n", ", line 2", "4 cells, but there are 2 columns"),
@@ -146,7 +146,7 @@ CASES = [
     table("an underscore", CSV + b"1_0,6,1\n", ", line 4, column 'a'", "'1_0' is not a number"),
     table("a cell that is not UTF-8", CSV + b"5,6,\xff\n", ", line 4, column 'y'", "not UTF-8 text (byte 0xff)"),
     table("no value in a category", CSV + b"5,,1\n", ", line 4, column 'b'", "the value is missing", categorical=["b"]),
-    table("no such category", CSV, "", "unknown column in `categorical` 'k'", categorical=["k"]),
+    table("no such category", CSV, "", "unknown column in `categorical`: 'k'", categorical=["k"]),
     table("no column of that number", CSV, "", "`label` is column 3, but there are 3 columns", label=3),
     table("names for other columns", CSV, ", line 1", "3 cells, but there are 2", header=False, columns=["a", "y"]),
     table("a column called like a category", b"k=a,k,y\n1,a,0\n2,b,1\n", "", "called 'k=a'", categorical=["k"]),
@@ -173,7 +173,7 @@ CASES = [
     keel("no header", b"1,2,3\n", ", line 1", "'1,2,3' is not a line of a KEEL header"),
     keel("a type that is none", b"@attribute a relational\n@data\n", ", line 1", "'a relational' is not `name {value, ...}`"),
     keel("two attributes alike", b"@attribute a real\n@attribute a real\n@data\n", ", line 2", "two columns are called 'a'"),
-    keel("an unknown input", KEEL.replace(b"@data", b"@inputs a, b\n@data"), "", "unknown column in `@inputs` 'b'"),
+    keel("an unknown input", KEEL.replace(b"@data", b"@inputs a, b\n@data"), "", "unknown column in `@inputs`: 'b'"),
     keel("several outputs", KEEL.replace(b"@data", b"@outputs a, y\n@data"), "", "several outputs (a, y)"),
     # Parquet
     columns("truncated Parquet", TABLE[:-9], "", "is not a valid Parquet file"),

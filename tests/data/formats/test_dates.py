@@ -94,9 +94,9 @@ DAYS = {"dates": {"when": ["days"]}}
         (["2025-01-31", "soon", "2025-02-01"], DAYS, "line 3, column 'when': 'soon' is not a date"),
         (["2025-01-31", "2025-02-30", "2025-02-01"], DAYS, "line 3, column 'when': '2025-02-30'"),
         (["2025-01-31", "", "2025-02-01"], DAYS, "line 3, column 'when': the value is missing"),
-        (ROWS, {"dates": {"then": ["days"]}}, "unknown column in `dates` 'then'"),
+        (ROWS, {"dates": {"then": ["days"]}}, "unknown column in `dates`: 'then'"),
         (ROWS, {"categorical": "auto"}, r"column 'when': it holds dates\. Give `dates: \{when: \[year, month"),
-        (ROWS, {"drop": ["then"]}, "unknown column in `drop` 'then'"),
+        (ROWS, {"drop": ["then"]}, "unknown column in `drop`: 'then'"),
         (ROWS, {"drop": ["when"]}, "no column but the label"),
     ],
 )

@@ -326,7 +326,7 @@ def test_a_cell_in_quotes_of_the_first_rows_may_have_the_line_breaks_of_windows(
         (b"PAR1\x15\x04\x15\x00\r\n1,2\n", "f.csv is a Parquet file.*format=parquet"),
         (b"PK\3\4\x14\0\x06\0[Content_Types].xml", r"f.csv is a workbook: .*.xlsx"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\0\0", "f.csv is a workbook of Excel 2003 or older"),
-        (b"\n<!DOCTYPE html><html>\n<body>", "f.csv: unknown column in `label` 'y'.*It is a web page"),
+        (b"\n<!DOCTYPE html><html>\n<body>", "f.csv: unknown column in `label`: 'y'.*It is a web page"),
         (b"PAR1,y\n1,0\n2,1\n", ""),
     ],
 )

@@ -185,10 +185,10 @@ def test_only_the_columns_that_are_kept_are_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"where": [("yeer", ">", 1)]}, "unknown column in `where` 'yeer'. Did you mean 'year'?"),
+        ({"where": [("yeer", ">", 1)]}, "unknown column in `where`: 'yeer'. Did you mean 'year'?"),
         ({"where": [("year", ">", "x")]}, "`where` cannot be evaluated for the types of its columns"),
         ({"where": [("year", ">", 3000)]}, "has no rows"),
-        ({"keep": ["x", "z"]}, "unknown column in `keep` 'z'"),
+        ({"keep": ["x", "z"]}, "unknown column in `keep`: 'z'"),
     ],
 )
 def test_conditions_and_columns_that_do_not_fit_are_refused(tmp_path, change, said):

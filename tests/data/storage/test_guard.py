@@ -101,7 +101,7 @@ def test_a_cell_far_from_the_others_is_named():
             workbook(cells=[("A1", "a"), ("A1048576", 1), ("XFD1", "b")]),
             "its 3 cells span 1048576 rows of 16384 columns",
         ),
-        (workbook(b'<row r="300000"><c r="XFD300000"><v>1</v></c></row>'), "because there is one in XFD300000"),
+        (workbook(b'<row r="300000"><c r="XFD300000"><v>1</v></c></row>'), "because one is in XFD300000"),
     ):
         start = time.monotonic()
         with pytest.raises(InputError, match=message):

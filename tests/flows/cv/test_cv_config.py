@@ -42,7 +42,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
     [
         ("grid={}", "the grid is empty"),
         ("grid.lam=[]", "the grid has no values for lam"),
-        ("grid.lamb=[1, 2]", "unknown parameter of PairwiseHingeClassifier in the grid 'lamb'. Did you mean 'lam'"),
+        ("grid.lamb=[1, 2]", "unknown parameter of PairwiseHingeClassifier in the grid: 'lamb'. Did you mean 'lam'"),
         ("grid.lam=[1, -2]", "lam must be a number above 0 and finite; got -2"),
         ("grid.lam={first: 1, last: 0, number: 3}", "grid.lam"),
         ("metric=acu", "unknown metric 'acu'. Did you mean 'auc'"),

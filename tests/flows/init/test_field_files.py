@@ -222,7 +222,9 @@ def test_groups_stay_on_one_side() -> None:
 def test_options_of_a_file_of_data_and_a_configuration_exclude_each_other() -> None:
     described()
     assert "--label is for a file of data" in run("train", "c.yaml", "--label", "y", code=2)[1]
-    assert "unknown column in `--time` 'when'" in run("init", "visits.csv", "--label", "y", "--time", "when", code=2)[1]
+    assert (
+        "unknown column in `--time`: 'when'" in run("init", "visits.csv", "--label", "y", "--time", "when", code=2)[1]
+    )
 
 
 @pytest.mark.parametrize("n_blocks", [1, 7])
@@ -288,7 +290,7 @@ def test_a_dropped_column_does_not_decide_how_numbers_are_written() -> None:
 def test_the_label_is_no_category() -> None:
     pd.DataFrame({"a": np.arange(20) / 8, "y": [0, 1] * 10}).to_csv("rows.csv", index=False)
     _, err = run("init", "rows.csv", "--label", "y", "--set", "categorical=[y]", "--output", "rows.yaml", code=2)
-    assert "unknown column in `categorical` 'y'" in err
+    assert "unknown column in `categorical`: 'y'" in err
 
 
 def test_rows_of_later_months_raise_no_alarm() -> None:

@@ -158,7 +158,7 @@ OF_Y = ("--label", "y")
 @pytest.mark.parametrize(
     ("name", "text", "args", "message"),
     [
-        ("f.csv", "a,y\n1,0\n", ("--label", "z"), "unknown column in `label` 'z'"),
+        ("f.csv", "a,y\n1,0\n", ("--label", "z"), "unknown column in `label`: 'z'"),
         ("f.csv", "a,y\n1,0\n2,0\n", OF_Y, "one class only"),
         ("f.csv", "a,y\n" + "".join(f"1,{i}\n" for i in range(30)), OF_Y, "the label column 'y' has 30 different values"),
         ("f.csv", "a,y\n1,0\n2,\n", OF_Y, "line 3, column 'y': the value is missing"),
@@ -269,7 +269,7 @@ def test_a_table_without_features_says_why_and_which_option_keeps_one() -> None:
         pd.DataFrame(columns | {"y": [0, 1] * 30}).to_csv("g.csv", index=False)
         assert said in run("init", "g.csv", "--label", "y", code=2)[1]
     assert (
-        "unknown column in `--groups` 'y'"
+        "unknown column in `--groups`: 'y'"
         in run("init", "f.csv", "--label", "y", "--groups", "y", "--force", code=2)[1]
     )
 

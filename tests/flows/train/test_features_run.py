@@ -69,7 +69,7 @@ def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Pat
     for features, said in (
         (
             "{map: bins, bin: 3}",
-            "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, interaction_strength, interactions, linear",
+            "unknown parameter of the feature map 'bins': 'bin'.*: basis, bins, interaction_strength, interactions, linear",
         ),
         ("bin", "unknown feature map 'bin'.*Allowed: bins, nystroem, leaves, auto"),
         ("nystroem", "impute: keep.*use `features: bins`, `leaves` or `auto` instead of 'nystroem'"),
@@ -109,7 +109,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert candidates(model, n_pos=49, n_neg=900, n_features=10**5) == [None]
     no_codes = ModelConfig(solver="sdcd").built
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
-    with pytest.raises(InputError, match="no feature map for both missing values"):
+    with pytest.raises(InputError, match="no feature map that accepts missing values with solver"):
         candidates(no_codes, n_pos=49, n_neg=900, n_features=9, missing=True)
     paired = [{"map": "bins", "interactions": n} for n in (10, 40)]
     order = [None, "bins", *LANDMARKS, *paired, "leaves", LEAVES, LARGE_LEAVES]

@@ -151,7 +151,7 @@ def clerks(tmp_path: Path) -> Path:
         ("{job: increasing}", "'job' is a column of categories or strings, which have no order; .*: debt, age, noise"),
         ("{job=clerk: increasing}", "monotone names 'job=clerk', but 'job' is a column of categories"),
         ("{3: increasing}", "monotone names 3, but 'job' is a column of categories"),
-        ("{dept: increasing}", r"unknown feature in monotone 'dept'\. Did you mean 'debt'\? Allowed: debt, age, noise$"),
+        ("{dept: increasing}", r"unknown feature in `monotone`: 'dept'\. Did you mean 'debt'\? Allowed: debt, age, noise$"),
         ("{debt: increasing, 0: increasing}", "to 'debt' and to 0, which are one feature"),
         ("{9: increasing}", "positions are from 0 to 4"),
     ],

@@ -222,7 +222,7 @@ def test_rounds_and_passes(n_blocks, length, sizes):
         ({"steps": 0}, "steps must be an integer at least 1.*; got 0"),
         ({"steps": 2.5}, "steps must be .*; got 2.5"),
         ({"epochs": -1}, "epochs must be .*; got -1"),
-        ({"epochs": 2**60}, r"207 pairs and .* steps, but both are numbered below 2\*\*63"),
+        ({"epochs": 2**60}, r"207 pairs and .* steps, but at most 2\*\*63 of each"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(options, message):
