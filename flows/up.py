@@ -150,7 +150,9 @@ def _env_file(api: str) -> Iterator[None]:
     if is_new:
         ENV.write_text(f"{MARK}\n{KEY}={api}\n", encoding="utf-8")
     else:
-        click.echo(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
+        click.echo(
+            f"This folder has a file .env, which stays as it is. In each terminal that uses Prefect, run: export {KEY}={api}"
+        )
     try:
         yield
     finally:

@@ -152,8 +152,8 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         if len(values) > MIN_CLASS_ROWS and n_values >= NEARLY_UNIQUE * len(values) and numbers_rows:
             which_rows = "every row" if n_values == len(values) else "nearly every row"
             identifiers.append(
-                f"Column {name!r} differs in {which_rows} and numbers the rows: leave it out with `drop: [{name}]`, as new rows "
-                "have other numbers."
+                f"Column {name!r} differs in {which_rows} and numbers the rows: leave it out with `drop: [{name}]`, because "
+                "new rows have other numbers."
             )
     sentences += identifiers[:MAX_NAMED]
     one_each = np.ones(len(sample.row_id), dtype=np.int64)

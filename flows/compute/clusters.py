@@ -308,7 +308,7 @@ class Stages:
 
         self._observer, self._start = observer, time.perf_counter()
         if not any(cache_folder(rows.__file__).rglob("*.nbi")):
-            observer.note(f"{COMPILING}: this run takes some seconds more")
+            observer.note(f"{COMPILING}: this run takes some seconds longer")
         self.seconds: dict[str, float] = {}
 
     def __call__(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:

@@ -326,7 +326,7 @@ def _entry(data: str) -> Json:
     if not on_the_web and not files.exists(url) and not set(PATTERN) & set(data):
         if "/" in data or _format_from_suffix(data):
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
-        raise unknown("data set", data, catalog())
+        raise unknown("file or data set", data, catalog())
     by_suffix = _format_from_suffix(url)
     if url.endswith(".dat") and not on_the_web:  # KEEL's, and that of many others
         return {"source": url, **_format_from_content(files.expand(url)[0])}

@@ -260,9 +260,9 @@ def unfinished_runs(output: str, command: str) -> str | None:
         return None
     first, more = runs[:MAX_NAMED], f" and {len(runs) - MAX_NAMED} more" if len(runs) > MAX_NAMED else ""
     return (
-        f"unfinished: {', '.join(first)}{more}; the same `{command}` begins another folder, and goes on from what it finds of "
-        f"checkpoints and finished tasks; once no run writes there, `rm -r {shlex.join(first)}` removes "
-        f"{'them' if len(first) > 1 else 'it'}"
+        f"unfinished run folders: {', '.join(first)}{more}. If you repeat the same `{command}`, it begins another folder, and "
+        f"continues from checkpoints and finished tasks. If no run writes to the unfinished ones, remove them: `rm -r "
+        f"{shlex.join(first)}`"
     )
 
 

@@ -294,5 +294,5 @@ def test_squares_have_the_optimum_of_least_squares_with_bounds(seed, d):
 
 def test_squares_of_too_many_weights_are_refused(monkeypatch):
     monkeypatch.setattr("aucdist.papers.tpauc.exact.MAX_FEATURES", 3)
-    with pytest.raises(InputError, match="for up to 3 features"):
+    with pytest.raises(InputError, match="for at most 3 features"):
         PairwiseSquareClassifier(monotone={0: "increasing"}).fit(*rows())

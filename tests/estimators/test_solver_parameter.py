@@ -103,7 +103,7 @@ def test_a_solver_of_ones_own_is_fitted_cloned_and_searched():
         ({"name": "sdca"}, "unknown solver 'sdca'"),
         ({"name": "sdcd", "epoch": 3}, "unknown parameter of solver 'sdcd': 'epoch'. Did you mean 'epochs'"),
         ({"name": "msgd", "average": True}, "average applies to solver sdcd, sdcd-perm, but 'msgd' has epochs"),
-        ({"name": "all-pairs", "epochs": 3}, "epochs applies to .*; 'all-pairs' has no parameters"),
+        ({"name": "all-pairs", "epochs": 3}, "epochs applies to .*, but 'all-pairs' has no parameters"),
         ({"name": "sdcd", "epochs": 0}, "epochs must be .*; got 0"),
         (SDCD(epochs=0), "epochs must be .*; got 0"),
         (

@@ -272,7 +272,7 @@ def test_what_has_no_contributions_is_refused(tmp_path: Path) -> None:
             make(leaves, contributions=True)
     names = ["adds_constant", "adds_constant_", "adds_constant__"]  # the last is the constant
     assert exported_names(["constant", "constant_"], {"": None}) == names
-    with pytest.raises(InputError, match="two contributions are named 'adds_a'"):
+    with pytest.raises(InputError, match="two contributions have the name 'adds_a'"):
         exported_names(["a", "a"], {"": None})
     with pytest.raises(InputError, match=f"at most {MAX_CONTRIBUTIONS} can be written"):
         exported_names([f"x{j}" for j in range(MAX_CONTRIBUTIONS)], {"": None})

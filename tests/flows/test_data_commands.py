@@ -67,7 +67,7 @@ def test_verify_names_every_fault(shards: Path) -> None:
     assert f"{path} is truncated or altered" in stderr
     faults = json.loads(run("data", "verify", shards, "--json", code=2)[0])
     assert len(faults[str(shards)]) == 2
-    assert "unknown data set 'nosuch'" in run("data", "verify", "nosuch", code=2)[1]
+    assert "unknown file or data set 'nosuch'" in run("data", "verify", "nosuch", code=2)[1]
 
 
 def test_verify_compares_with_the_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,7 +159,7 @@ def test_what_is_out_of_range_is_refused(options, message):
 
 
 def test_too_many_columns_are_refused():
-    with pytest.raises(InputError, match="at most 20000 are binned"):
+    with pytest.raises(InputError, match="at most 20000 features can be binned"):
         BinExpander().fit(sp.csr_matrix((3, 20_001)))
 
 

@@ -296,7 +296,7 @@ def test_what_a_killed_run_left_is_named_or_resumed_by_the_next(command, folder,
     lines = [line for line in run(*expanded(folder, args))[1].splitlines() if "unfinished" in line]
     if command == "train":
         assert len(lines) == 1
-        assert "the same `aucdist train` begins another folder" in lines[0]
+        assert "repeat the same `aucdist train`, it begins another folder" in lines[0]
         assert f"`rm -r {remains}`" in lines[0]
         assert remains.is_dir()
         assert foreign.read_text() == "mine"
@@ -320,6 +320,8 @@ def test_many_leftovers_are_one_line_with_a_command_that_can_be_copied(tmp_path:
     for folder in left:
         folder.mkdir()
     line = unfinished_runs(str(tmp_path), "aucdist train") or ""
-    assert line.startswith(f"unfinished: {', '.join(map(str, left[:3]))} and 2 more; the same `aucdist train` begins")
+    assert line.startswith(
+        f"unfinished run folders: {', '.join(map(str, left[:3]))} and 2 more. If you repeat the same `aucdist train`"
+    )
     command = " ".join(f"'{folder}'" for folder in left[:3])
-    assert line.endswith(f"; once no run writes there, `rm -r {command}` removes them")
+    assert line.endswith(f"remove them: `rm -r {command}`")
