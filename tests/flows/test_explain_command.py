@@ -133,7 +133,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert written["compared_with_best"][0].startswith(best[0]["feature"])
     assert f"row 0, age {table['age'][0]}, job {table['job'][0]}: score " in run(*args, "--reasons", 1, *copied)[0]
     assert (
-        "two columns of the output are named 'age'"
+        "two columns of the output have the name 'age'"
         in run(*args, *copied[:2] * 2, "--output", tmp_path / "b.csv", code=2)[1]
     )
     # What raises a score and what lowers it are the ends of the same range, which is that of the column.
