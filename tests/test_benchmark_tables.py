@@ -14,7 +14,7 @@ PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 RECORD = PAGES["measurements"]
 ELSEWHERE = {
     "defaults", "guarantees", "lam", "large-shapes", "promoted-models", "rare-class-lam", "readme", "scale",
-    "scale-delays", "stories", "top-libauc", "top-passes", "watched-years",
+    "scale-delays", "stories", "thresholds", "top-libauc", "top-passes", "watched-years",
 }  # fmt: skip
 """Files whose table another page has, or that a page or a record names in its text."""
 
