@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist.data.block import Block, as_dense
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.estimators.tables import checked_rows, is_dask
+from aucdist.estimators.tables import checked_rows, is_dask, names_of_features
 from aucdist.maps.base import FittedMap, encoded
+from aucdist.maps.bins import MissingInFeature
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.counts import ScoreCounts, dot, labels_of
 from aucdist.metrics.decisions import CostCounts, Costs
@@ -377,7 +378,10 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     """
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):
-        block = encoded_rows(X, shared)
+        try:
+            block = encoded_rows(X, shared)
+        except MissingInFeature as error:
+            raise MissingInFeature(error.args[0], names_of_features(model)) from None
         columns = [block.scores(one_model.coef_[0]) + one_model.decision_intercept for one_model in models]
     else:
         columns = [one_model._scores_without_intercept(X) + one_model.decision_intercept for one_model in models]

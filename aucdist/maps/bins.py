@@ -172,6 +172,19 @@ MIN_ROWS_AT_ONCE = 512
 """The smallest number of rows that are encoded at a time."""
 
 
+class MissingInFeature(InputError):
+    """A feature has a missing value, but had none in the training rows. Its arguments are the position and all names."""
+
+    def __str__(self) -> str:
+        """Return the message, with the name of the feature if it is known."""
+        j, names = self.args
+        feature = f"feature {j} (counted from 0)" if names is None else f"feature {names[j]!r}"
+        return (
+            f"{feature} has a missing value but had none in the training rows: fill it in, or train on rows that have missing "
+            "values there"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class BinMap(FittedMap):
     """Bins of features, and the pairs of features whose interaction is modelled.
@@ -252,10 +265,7 @@ class BinMap(FittedMap):
                     encode_column(values[:, j], self._edges[k], int(self.missing[j]), codes[:, k])
                     and not self.missing[j]
                 ):
-                    raise InputError(
-                        f"feature {j} (counted from 0) has a missing value but had none in the training rows: fill it in, or "
-                        "train on rows that have missing values there"
-                    )
+                    raise MissingInFeature(j, None)
             for k, (a, b) in enumerate(self.interactions, start=len(self.used)):
                 row, column = (grids[j][codes[:, np.searchsorted(self.used, j)]] for j in (a, b))
                 codes[:, k] = row * np.uint8(grids[b].max() + 1) + column
@@ -426,7 +436,8 @@ class BinExpander(Expander):
         if blocks.n_features > MAX_COLUMNS:
             raise InputError(
                 f"bins take a byte for each row and feature, so at most {MAX_COLUMNS} features can be binned, and there are "
-                f"{blocks.n_features}. Leave out the feature map, or select some of the features first"
+                f"{blocks.n_features}. Leave out the feature map (`features: null` in a configuration, features=None in "
+                "Python), or select some of the features first"
             )
         drawn = draw_rows(blocks)
         columns, weight = Columns(drawn), drawn.weights()

@@ -46,6 +46,8 @@ LAST = 0.2
 SPANS = {"month": 365, "weekday": 7}
 """Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
 the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
+MIN_TIMES = 3
+"""A column of numbers that never fall may be the time of the rows if it has this number of different values."""
 MIN_LATE = 5
 """The last rows are proposed as test rows if they have this number of each class."""
 PLACEHOLDERS = frozenset(
@@ -71,10 +73,12 @@ class Column:
     `kind`: how the column is used.
     `comment`: a description of its values, or why it is dropped.
     `missing`: rows without a value.
+    `n_values`: different cells, also empty ones.
     `parts`: for dates, the parts that become features.
     `date_format`: for dates, their format; None means ISO 8601.
     `words`: texts that mark missing numbers or dates, in addition to the default ones.
     `leak`: why it seems to reveal the label.
+    `sorted`: whether it has numbers that never fall from a row to the next, and at least `MIN_TIMES` of them.
     `direction`: for numbers with a direction, ``increasing`` or ``decreasing``.
     `late`: for dates, the number of rows among the last ones, and of positive rows among these.
     `otherwise`: for an identifier, how it is used if no other column is left.
@@ -84,10 +88,12 @@ class Column:
     kind: Kind
     comment: str
     missing: int = 0
+    n_values: int = 0
     parts: tuple[str, ...] = ()
     date_format: str | None = None
     words: tuple[str, ...] = ()
     leak: str = ""
+    sorted: bool = False
     direction: str | None = None
     late: tuple[int, int] = (0, 0)
     otherwise: Kind | None = None
@@ -107,7 +113,7 @@ def contents_of(
     `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
     """
     empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
-    dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    dictionaries, rows, positives, cells_of_rows = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
     for column in table.columns:
         codes, values = distinct(column)
         trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([values.cast(pa.string()), empty])).dictionary_encode()
@@ -117,6 +123,7 @@ def contents_of(
         dictionaries.append(trimmed.dictionary.take(as_arrow(used)))
         rows.append(counts[used])
         positives.append(counts_pos[used])
+        cells_of_rows.append(np.searchsorted(used, places).astype(np.int32))
     texts, sizes = pa.concat_arrays(dictionaries), list(map(len, rows))
     strings, always = texts.to_pylist(), Spelling(missing=words)
     missing = _which(strings, always.is_missing)
@@ -131,7 +138,7 @@ def contents_of(
         for values in (np.array(strings, object), number, missing, missing_number)
     )
     formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
-    by_column = zip(table.column_names, *(part[1:] for part in (rows, positives, *parts)), strict=True)
+    by_column = zip(table.column_names, cells_of_rows, *(part[1:] for part in (rows, positives, *parts)), strict=True)
     facts = len(positive), int(positive.sum()), formats
     columns = [Cells._make((*cells, *facts)).column() for cells in by_column]
     dates = [column for column in columns if column.kind == "dates"]
@@ -148,6 +155,7 @@ def contents_of(
 class Cells(NamedTuple):
     """The distinct cells of a column, and what each of them may be.
 
+    `of_rows`: the cell of each row.
     `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
     `texts`: without blanks around them.
     `number`: the value of each cell as a number; NaN if it is not a number.
@@ -157,6 +165,7 @@ class Cells(NamedTuple):
     """
 
     name: str
+    of_rows: np.ndarray
     rows: np.ndarray
     positives: np.ndarray
     texts: np.ndarray
@@ -175,6 +184,7 @@ class Cells(NamedTuple):
             return Column(self.name, "drop", comment, int(rows[self.missing].sum()))
         column = self._number() or self._dates() or self._text()
         absent = self.missing_number if (column.otherwise or column.kind) in ("number", "dates") else self.missing
+        column.n_values = len(rows)
         if column.words:
             absent = absent | np.isin(self.texts, column.words)
         column.missing = int(rows[absent].sum())
@@ -215,7 +225,8 @@ class Cells(NamedTuple):
                 reason = _identifier(name, len(values), present, "numbers")
                 exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
                 return Column(name, "drop", reason, words=tuple(words), otherwise="number" if exact else None)
-        return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words))
+        never_falls = len(values) >= MIN_TIMES and bool((np.diff(self.number[self.of_rows]) >= 0).all())
+        return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words), sorted=never_falls)
 
     def _dates(self) -> Column | None:
         """Return a column of dates; None if the column does not contain dates."""

@@ -45,13 +45,14 @@ class FirstRows(NamedTuple):
 
     `source`: with what it left open of the layout of the file decided.
     `place`: names the place of a cell, given its row (counted from 0) and its column.
+    `share`: of the rows of the source, estimated from bytes; 1.0 if these are all rows.
     `n_files`: the files that they are the first rows of.
     """
 
     source: Source
     columns: pa.Table
     place: Callable[[int, str], str]
-    whole: bool
+    share: float
     n_files: int = 1
 
 
@@ -63,7 +64,7 @@ def first_rows(source: Source) -> FirstRows:
     urls = source.format_of().part_urls(source)
     if source.format != "csv":
         return _of_arrow(source, urls)
-    data, whole = head_of(urls[0])
+    data, share = head_of(urls[0])
     where = files.shown(urls[0])
     source, data = with_layout(source, data, where)
     if "header" not in source.model_fields_set and _has_no_header(data, where, source):
@@ -86,34 +87,43 @@ def first_rows(source: Source) -> FirstRows:
         else:
             place = text.place(int(np.argmax(is_header)), names[0])
             raise InputError(f"{place}: the header is repeated here, as if two files were joined: remove the line")
-    return FirstRows(source, columns, text.place, whole and len(urls) == 1)
+    return FirstRows(source, columns, text.place, share / len(urls))
 
 
-def head_of(url: str) -> tuple[bytes, bool]:
-    """Return the first lines of a file, and whether these are all lines."""
+def head_of(url: str) -> tuple[bytes, float]:
+    """Return the first lines of a file, and the share of its bytes that they are; 1.0 if these are all lines."""
     if files.is_web(url) or files.stat(url).size <= MAX_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
         data = unpacked(files.read_bytes(url), url)
+        size = len(data)
     else:
-        data = files.read_range(url, 0, MAX_BYTES + 1).removeprefix(BOM)
+        data, size = files.read_range(url, 0, MAX_BYTES + 1).removeprefix(BOM), files.stat(url).size
     if len(data) <= MAX_BYTES:
-        return data, True
+        return data, 1.0
     if found_encoding(data[: 2**16]) == "utf-16":
-        return unpacked(files.read_bytes(url), url), True  # a line break is two bytes there
-    return data[: data.rfind(b"\n", 0, MAX_BYTES) + 1], False
+        return unpacked(files.read_bytes(url), url), 1.0  # a line break is two bytes there
+    data = data[: data.rfind(b"\n", 0, MAX_BYTES) + 1]
+    return data, len(data) / size
 
 
-def survey(source: Source) -> tuple[Survey, bool]:
-    """Survey the first rows of an svmlight or KEEL file; also return whether these are all rows.
+def survey(source: Source) -> tuple[Survey, float, dict[str, str]]:
+    """Survey the first rows of an svmlight or KEEL file.
+
+    Also return which share of the rows these are, as `FirstRows` has it, and why columns are dropped that have one value.
 
     Raises InputError if the file cannot be read.
     """
     url, *others = files.expand(source.source)
-    data, whole = head_of(url)
+    data, share = head_of(url)
     if source.format == "keel" and "missing" not in source.model_fields_set:
         source = source.model_copy(update={"missing": "keep"})
     # both formats read files
-    surveyed = source.format_of().parse(data, source, FilePart(url), None).survey  # type: ignore[attr-defined]
-    return surveyed, whole and not others
+    parsed = source.format_of().parse(data, source, FilePart(url), None)  # type: ignore[attr-defined]
+    surveyed: Survey = parsed.survey
+    numbers = [name for name in surveyed.columns if name not in parsed.texts]
+    constant = {name: "one value" for name, texts in parsed.texts.items() if (texts.codes == texts.codes[:1]).all()}
+    constant |= {name: "one value" for name, x in zip(numbers, parsed.X.T, strict=False) if (x == x[:1]).all()}
+    constant |= {name: "no values" for name, n in surveyed.missing.items() if n == surveyed.rows}
+    return surveyed, share / (1 + len(others)), constant
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
@@ -131,21 +141,21 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     """Read the first rows of a format that is read as an Arrow table."""
     from aucdist.data.formats.arrow_tables import filtered, path_values, read_row_groups, row_group_sizes, text_columns
 
-    file_format, whole, read_urls, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
+    file_format, share, read_urls, where = source.format_of(), 1.0, urls[:1], files.shown(urls[0])
     if source.format == "parquet":
         if path_values(urls[0]):  # a partition column has only one value in each file
             n_files = min(len(urls), MAX_FILES)
             read_urls = [urls[i * len(urls) // n_files] for i in range(n_files)]
-        whole, tables, texts = len(read_urls) == len(urls), [], text_columns(urls)
+        tables, texts, n_bytes, all_bytes = [], text_columns(urls), 0, 0
         for url in read_urls:
             part = FilePart(url, folder_texts=texts)
             sizes = row_group_sizes(source, part)
             totals = itertools.accumulate(sizes.values())
             groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MAX_BYTES // len(read_urls)]
             groups = groups or list(sizes)[:1]
-            whole = whole and len(groups) == len(sizes)
+            n_bytes, all_bytes = n_bytes + sum(sizes[i] for i in groups), all_bytes + sum(sizes.values())
             tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
-        table = pa.concat_tables(tables, promote_options="permissive")
+        table, share = pa.concat_tables(tables, promote_options="permissive"), n_bytes / all_bytes if all_bytes else 1.0
     elif isinstance(file_format, LoadedFormat):
         table = file_format.table(urls[0], source)
     else:
@@ -155,8 +165,8 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     table = table.rename_columns(unique(table.column_names, where, source))
     most = max(1000, MAX_CELLS // max(1, table.num_columns))
     return FirstRows(
-        source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,
-        len(read_urls),
+        source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}",
+        share * len(read_urls) / len(urls) * min(1.0, most / max(1, table.num_rows)), len(read_urls),
     )  # fmt: skip
 
 

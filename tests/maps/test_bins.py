@@ -1,10 +1,14 @@
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from support.small_sets import blocks_of
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
@@ -114,6 +118,15 @@ def test_a_missing_value_where_there_was_none_is_refused():
         expander.transform(np.where(np.arange(5) == 2, np.nan, X[:1]))
 
 
+def test_a_missing_value_of_a_table_names_its_feature():
+    X, y = rows()
+    table = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    model = PairwiseHingeClassifier(features="bins", tol=0.5).fit(table, y)
+    with pytest.raises(InputError, match=r"^feature 'c2' has a missing value but had none") as error:
+        model.decision_function(table.assign(c2=np.nan))
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)  # as workers send it
+
+
 def test_sparse_rows_have_the_codes_of_dense_ones():
     X, _ = rows()
     X[np.abs(X) < 0.4] = 0.0
@@ -159,7 +172,7 @@ def test_what_is_out_of_range_is_refused(options, message):
 
 
 def test_too_many_columns_are_refused():
-    with pytest.raises(InputError, match="at most 20000 features can be binned"):
+    with pytest.raises(InputError, match=r"at most 20000 features can be binned.*features: null"):
         BinExpander().fit(sp.csr_matrix((3, 20_001)))
 
 

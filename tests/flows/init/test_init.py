@@ -422,6 +422,109 @@ def test_tables_get_bins_unless_they_are_wide_or_hashed(
     assert yaml.safe_load((tmp_path / "c.yaml").read_text())["model"].get("features") == features
 
 
+BINS = {"map": "bins", "interactions": 10}
+
+
+@pytest.mark.parametrize(
+    ("n_numbers", "n_texts", "n_values", "n_empty", "features"),
+    [(0, 8, 40, 0, BINS), (0, 20, 40, 0, None), (8, 0, 0, 45, BINS), (48, 2, 40, 0, None)],
+    ids=["few-categories", "many-categories", "dropped-columns", "mixed"],
+)
+def test_columns_count_by_their_features(
+    n_numbers: int, n_texts: int, n_values: int, n_empty: int, features: dict | None
+) -> None:
+    """Bins of 45 columns of 450 strings were refused by the fit, and 45 empty columns made a linear model of 8 numbers."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(400, n_numbers)).round(3)).add_prefix("x")
+    texts = pd.DataFrame(rng.integers(0, n_values or 1, (400, n_texts))).astype(str).radd("v").add_prefix("k")
+    empty = pd.DataFrame(index=range(400), columns=[f"e{i}" for i in range(n_empty)])
+    pd.concat([table, texts, empty], axis=1).assign(y=np.arange(400) % 5 == 0).to_csv("t.csv", index=False)
+    result_of("init", "t.csv", "--label", "y", "--output", "c.yaml")
+    assert yaml.safe_load(Path("c.yaml").read_text())["model"].get("features") == features
+
+
+@pytest.mark.parametrize("form", ["csv", "folder", "parquet"])
+def test_the_model_is_that_of_all_rows(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 columns are wide for the rows that are looked at, and not for the 4,800 of the table."""
+    columns = [f"x{i}" for i in range(60)]
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(4800, 60)).round(3), columns=columns)
+    table["y"] = np.arange(4800) % 5 == 0
+    monkeypatch.setattr("flows.init.read.MAX_BYTES", 200_000)
+    if form == "folder":
+        Path("t").mkdir()
+        for i in range(8):
+            table.iloc[600 * i : 600 * (i + 1)].to_csv(f"t/{i}.csv", index=False)
+    elif form == "csv":
+        table.to_csv("t.csv", index=False)
+    else:
+        table.to_parquet("t.parquet", row_group_size=600)
+    path = {"folder": "t/*.csv"}.get(form, f"t.{form}")
+    result = result_of("init", path, "--label", "y", "--output", "c.yaml")
+    text = Path("c.yaml").read_text()
+    assert yaml.safe_load(text)["model"]["features"] == BINS
+    assert f"the rarer one of the first {result['rows']:,} rows (rows of each class: " in text
+    assert result["rows"] <= 960
+
+
+@pytest.mark.parametrize(
+    ("layout", "scale", "features"), [("csr", "maxabs", None), ("dense", "standard", BINS)], ids=["csr", "dense"]
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.svm"])
+def test_a_stated_layout_decides(name: str, layout: str, scale: str, features: dict | None) -> None:
+    """A linear model of standardised rows, which sparse rows cannot be, failed in `train`."""
+    rows = [(i % 4 == 0, i % 7 * (i % 3 == 0), i % 5 * (i % 2)) for i in range(200)]
+    if name == "t.csv":
+        pd.DataFrame(rows, columns=["y", "a", "b"]).to_csv(name, index=False)
+    else:
+        lines = [f"{1 if y else -1}" + f" 1:{a}" * (a > 0) + f" 2:{b}" * (b > 0) for y, a, b in rows]
+        Path(name).write_text("\n".join(lines) + "\n")
+    label = ("--label", "y") if name == "t.csv" else ()
+    result_of("init", name, *label, *sets(f"layout={layout}"), "--output", "c.yaml")
+    config = yaml.safe_load(Path("c.yaml").read_text())
+    assert (config["data"]["scale"], config["model"].get("features")) == (scale, features)
+    result_of("train", name, *label, *sets(f"data.source.layout={layout}", "model.tol=0.5", "baselines=false"))
+
+
+def test_the_columns_of_a_keel_file_are_listed_and_those_of_one_value_dropped() -> None:
+    header = "@relation r\n@attribute a numeric\n@attribute k {t,f}\n@attribute one {t,f}\n@attribute two numeric\n"
+    rows = "".join(f"{i % 7},{'tf'[i % 3 == 0]},f,3,{'yn'[i % 4 > 0]}\n" for i in range(60))
+    Path("r.arff").write_text(header + "@attribute y {y,n}\n@data\n" + rows)
+    result = result_of("init", "r.arff", "--label", "y")
+    assert result["columns"] == {"a": "number", "k": "categorical", "one": "drop", "two": "drop"}
+    assert yaml.safe_load(Path("r.yaml").read_text())["data"]["source"]["drop"] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("years", "suggested"),
+    [
+        ([2020 + i // 50 for i in range(200)], True),
+        ([2020 + i % 4 for i in range(200)], False),
+        ([2020 + i // 100 for i in range(200)], False),
+    ],
+    ids=["sorted", "mixed", "two values"],
+)
+def test_a_comment_suggests_a_split_by_time_where_rows_are_in_the_order_of_a_number(
+    years: list[int], suggested: bool
+) -> None:
+    pd.DataFrame({"Year": years, "x": [i * i % 97 for i in range(200)], "y": [i % 4 == 0 for i in range(200)]}).to_csv(
+        "t.csv", index=False
+    )
+    result_of("init", "t.csv", "--label", "y")
+    text = Path("t.yaml").read_text()
+    assert ("# test: {time: Year, last: 0.2}  # if Year is a time" in text) == suggested
+    assert "unknown: ignore" not in text  # no column has categories
+    assert "  # search `lam` by `aucdist cv`\n" in text
+
+
+def test_an_estimator_without_bins_is_refused_before_the_rows_are_read() -> None:
+    pd.DataFrame({"x": [i * i % 97 for i in range(200)], "y": [i % 4 == 0 for i in range(200)]}).to_csv(
+        "t.csv", index=False
+    )
+    said = run("train", "t.csv", "--label", "y", *sets("model.estimator=HingeClassifier"), code=2)[1]
+    assert "--set model.features=null" in said
+    assert "open data" not in said
+
+
 @pytest.mark.parametrize(("sparse", "features"), [(False, {"map": "bins", "interactions": 10}), (True, None)])
 def test_rows_of_svmlight_get_bins_unless_they_are_sparse(tmp_path: Path, sparse: bool, features: dict | None) -> None:
     rng = np.random.default_rng(0)

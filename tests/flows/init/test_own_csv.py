@@ -118,7 +118,7 @@ WITH_EMPTY = (
 def test_yaml_is_taken_by_preview_and_train(name, data, form, positive, scale, said):
     Path(name).write_bytes(data)
     stdout, _ = run("init", name)
-    assert stdout.startswith("a.yaml: 60 rows\nnext: aucdist data preview a.yaml --html a.html\n")
+    assert "a.yaml: 60 rows\nnext: aucdist data preview a.yaml --html a.html\n" in stdout
     assert stdout.splitlines()[-1].startswith(f"{positive!r} is the positive class, because it is the rarer one")
     text = Path("a.yaml").read_text(encoding="utf-8")
     assert said in text
