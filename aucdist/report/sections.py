@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aucdist.data.dataset import Schema, category_features
 from aucdist.errors import Json
 from aucdist.metrics.named import find_metric
 from aucdist.report import plots
@@ -95,7 +96,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
 
 def additive_section(
     parts: Any,
-    features: Sequence[str],
+    schema: Schema,
     points: pd.DataFrame,
     directions: np.ndarray | None,
     bands: Sequence[tuple[np.ndarray, np.ndarray]] | None,
@@ -105,49 +106,86 @@ def additive_section(
     """Return the variables of the section: ranking, figures of shapes and of interactions, points.
 
     `parts`: the model taken apart (`aucdist.maps.explain`).
-    `features`: names of the features as they came.
+    `schema`: the names of the features. The categories of a column are one figure, if no shape has a band or a direction.
     `points`: `aucdist.maps.explain.points_table`.
     `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
     `bands`: the lowest and the highest value of other fits in each bin of each shape.
     `n_halves`: the number of fits, each to a half of the training rows.
     `n_rows`: the number of training rows.
     """
-    shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
+    features, columns = schema.feature_names, dict[str, list[Any]]()
+    has_directions = directions is not None and bool(directions.any())
+    is_category = {} if bands or has_directions else category_features(schema.categories)
+    for shape in parts.shapes:
+        name = features[shape.feature]
+        columns.setdefault(is_category.get(name, (name,))[0], []).append(shape)
+    of_column = {column: _values_of(columns[column]) for column, _ in is_category.values() if column in columns}
+    spread_of = {column: shapes[0].spread for column, shapes in columns.items()} | {
+        column: float(np.sqrt((table["share"] * table["adds"] ** 2).sum())) for column, table in of_column.items()
+    }
+    names = sorted(columns, key=lambda column: (-spread_of[column], columns[column][0].feature))
     interactions = sorted(parts.interactions, key=lambda shape: -shape.spread)
     band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
-    drawn_values = [values for s in shapes for values in (s.values, *band_of.get(s.feature, ()))]
+    drawn_values = [values for s in parts.shapes for values in (s.values, *band_of.get(s.feature, ()))]
+    drawn_values += [table["adds"].to_numpy() for table in of_column.values()]
     reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
-    drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MAX_SHAPES]
-    figures = []
-    for k, shape in enumerate(drawn):
-        name, note, band = features[shape.feature], shape_text(shape), band_of.get(shape.feature)
+    figures: list[Json] = []
+    for k, name in enumerate([name for name in names if spread_of[name] > 0][:MAX_SHAPES]):
+        shape = columns[name][0]
         arrow, rule = DIRECTIONS[0 if directions is None else int(directions[shape.feature])]
+        if (table := of_column.get(name)) is not None:
+            note = _ends_text(table["adds"].to_numpy())
+            if len(table) > MAX_SHAPES:
+                note += f"; the {MAX_SHAPES} most frequent of {len(table)} values"
+            table = table.nlargest(MAX_SHAPES, "share").sort_values("adds", ascending=False)
+            bars = [
+                ("other values" if j < 0 else is_category[features[j]][1], share, adds)
+                for j, share, adds in table.itertuples(index=False, name=None)
+            ]
+            figures.append({"name": name, "arrow": arrow, "note": note, "bars": bars})
+            continue
+        note, band = shape_text(shape), band_of.get(shape.feature)
         note = f"{rule}: {note}" if rule else note
         plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band, n_rows=n_rows)
         svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
         figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
     for k, interaction in enumerate([shape for shape in interactions if shape.spread > 0][:MAX_INTERACTIONS]):
-        names = [features[j] for j in interaction.features]
-        title, note = " and ".join(names), _ends_text(interaction.values)
-        plot = functools.partial(interaction_plot, interaction=interaction, names=names)
+        both = [features[j] for j in interaction.features]
+        title, note = " and ".join(both), _ends_text(interaction.values)
+        plot = functools.partial(interaction_plot, interaction=interaction, names=both)
         heats.append({"name": title, "note": note, "figure": plots.inline_svg(f"interaction-{k}", title, note, plot)})
-    spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
+    spreads = list(spread_of.items())
     spreads += [(" & ".join(features[j] for j in shape.features), shape.spread) for shape in interactions]
     ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
-    place = {features[shape.feature]: k for k, shape in enumerate(shapes)}  # features of a wide spread first
+    # columns of a wide spread first
+    place = {features[shape.feature]: k for k, column in enumerate(names) for shape in columns[column]}
     points = points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
     return {
         "ranking": ranking[:MAX_SHAPES],
-        "n_parts": len(parts.shapes) + len(parts.interactions),
+        "n_parts": len(spreads),
+        "reach": reach,
         "shapes": figures,
         "n_halves": n_halves,
-        "has_directions": directions is not None and bool(directions.any()),
+        "has_directions": has_directions,
         "interactions": heats,
         "points": list(points.head(MAX_POINTS).itertuples(index=False, name=None)),
         "n_points": len(points),
         "infinite": np.inf,
     }
+
+
+def _values_of(shapes: Sequence[Any]) -> pd.DataFrame:
+    """Return the feature of each category of a column, or -1 for other rows, the share of rows, and what it adds to the score.
+
+    `shapes`: those of the 0/1 features of the column. A row adds all of them: one at 1, the others at 0.
+    """
+    absent = sum(float(shape.values[0]) for shape in shapes)
+    rows = [(s.feature, float(s.shares[-1]), absent + float(s.values[-1] - s.values[0])) for s in shapes]
+    rest = 1.0 - sum(share for _, share, _ in rows)
+    if rest > 1e-9:
+        rows.append((-1, rest, absent))
+    return pd.DataFrame(rows, columns=["feature", "share", "adds"])
 
 
 def shape_text(shape: Any) -> str:

@@ -132,7 +132,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         parts = additive_in_units(estimator.shapes(), rows.preprocessor)
         additive = additive_section(
             parts,
-            names,
+            rows.schema,
             points_table(parts, names),
             getattr(estimator, "monotone_", None),
             fitted.bands,

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aucdist.data.dataset import Schema
 from aucdist.errors import InputError
+from aucdist.maps.explain import Additive, Shape, points_table
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report.comparison import p_text, render_comparison_page, sentences
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
-from aucdist.report.sections import search_section
+from aucdist.report.sections import additive_section, search_section
 from aucdist.report.text import count_text, search_verdict
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
@@ -82,7 +84,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "wbr"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
@@ -309,7 +311,7 @@ def test_a_tile_has_the_alerts(report, page):
 def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(report, pairs):
     additive = {
         "interactions": pairs, "ranking": [("age", 1.0)], "n_parts": 1, "has_directions": False, "n_halves": None, "shapes": [],
-        "points": [], "n_points": 0, "infinite": math.inf,
+        "points": [], "n_points": 0, "infinite": math.inf, "reach": 1.0,
     }  # fmt: skip
     other = baseline(0.9, 0.9, test_auc=UP, average_precision=UP)
     bins = replace(report, run=report.run | {"baselines": [other]}, map_name="bins", additive=additive)
@@ -621,3 +623,25 @@ def test_an_insignificant_difference_is_not_claimed(result):
     )
     assert same == "a and c have the same test AUC."
     assert p_text(1e-9) == "below 0.0001"
+
+
+def test_the_categories_of_a_column_are_one_figure_with_what_a_row_of_each_adds(report):
+    names, shares = ("fault=me", "fault=you", "age"), (0.6, 0.3, 0.5)
+    values = np.array([[-0.6, 0.4], [0.3, -0.7], [-0.1, 0.1]])
+    shapes = tuple(
+        Shape(j, np.array([0.5]), values[j], np.array([1 - share, share]), None) for j, share in enumerate(shares)
+    )
+    schema = Schema(names, "bad", ("yes",), ("no",), {"fault": ("me", "you")})
+    parts = Additive(0.0, shapes, ())
+    section = additive_section(parts, schema, points_table(parts, names), None, None, None, 100)
+    assert [name for name, _ in section["ranking"]] == ["fault", "age"]
+    (_, of_fault), bars = section["ranking"][0], section["shapes"][0]["bars"]
+    assert [value for value, _, _ in bars] == ["me", "other values", "you"]
+    np.testing.assert_allclose([row[1:] for row in bars], [[0.6, 0.7], [0.1, -0.3], [0.3, -1.3]])
+    assert of_fault == pytest.approx(math.sqrt(sum(share * adds**2 for _, share, adds in bars)))
+    assert section["reach"] == pytest.approx(1.3)
+    text = text_of(render_run_page(replace(report, map_name="bins", additive=section))).replace("\u00a0", " ")
+    assert "fault from -1.3 to 0.7 me (60.0 %) 0.7 other values (10.0 %) -0.3 you (30.0 %) -1.3 age" in text
+    bands = [(shape.values, shape.values) for shape in shapes]
+    banded = additive_section(parts, schema, points_table(parts, names), None, bands, 2, 100)
+    assert {shape["name"] for shape in banded["shapes"]} == set(names)
