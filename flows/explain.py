@@ -246,7 +246,7 @@ def explanation_lines(result: Json) -> list[str]:
 
 def _reasons_text(parts: list[Json]) -> str:
     named = [part["feature"] + ("" if part["value"] is None else f" = {_value_text(part['value'])}") for part in parts]
-    return ", ".join(f"{name} {part['adds']:+.4g}" for name, part in zip(named, parts, strict=True))
+    return ", ".join(f"{name} ({part['adds']:+.4g})" for name, part in zip(named, parts, strict=True))
 
 
 def _value_text(value: Any) -> str:

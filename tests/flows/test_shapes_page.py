@@ -29,4 +29,4 @@ def test_the_card_is_the_one_printed(tmp_path: Path, data_dir: Path, monkeypatch
     assert [int(p) for p in points] == sorted((int(p) for p in points), reverse=True)
     scores = pd.read_parquet("scores")
     assert (scores["points"] - scores["score"] == 600).all()
-    assert "compared with the most favourable values: account -30" in outputs[-1][1]
+    assert "compared with the most favourable values: account = A11 (-30)" in outputs[-1][1]
