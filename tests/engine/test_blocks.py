@@ -119,7 +119,7 @@ def test_blocks_may_lack_a_class_and_threads_change_no_bit(model):
 @pytest.mark.parametrize("n", [0, -1])
 def test_no_blocks_is_refused(n):
     with pytest.raises(InputError, match="n_blocks"):
-        partition(some_block(), n)
+        LocalBlocks.of(np.ones((4, 2)), np.array([1, -1, 1, -1]), n_blocks=n)
 
 
 def test_blocks_must_agree_on_features():
