@@ -157,9 +157,16 @@ def _beside_target(point: Json) -> str:
     if min(over) <= 0 < max(over):
         result += f", but the interval includes it, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
     elif ends and over[0] > 0:
-        advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""
+        advice = ": train again without `out_of_fold: false`" if set_on == "training" else ""
         result += f" by more than chance explains{advice}"
-    return f" The {noun} of the test rows, {_rate_text(point[name])}, {result}."
+    rate = f"{noun} of the test rows, {_rate_text(point[name])}"
+    if "per" in point["target"]:
+        alerts, *between = (number_text(n_rows * rate) for rate in (value, *ends))
+        unit = "a day" if per == "day" else f"in {per}"
+        rate = f"number of alerts of the test rows, {alerts} {unit}" + (
+            " (95 % interval {} to {})".format(*between) if ends else ""
+        )
+    return f" The {rate}, {result}."
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:

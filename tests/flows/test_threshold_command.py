@@ -57,7 +57,7 @@ def test_alerts_by_the_day(run: str) -> None:
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
     page = page_of({"run": run})
     assert (
-        "set for at most 5 alerts a day, on the training rows, which the fit has seen. The share of alerts of " in page
+        "set for at most 5 alerts a day, on the training rows, which the fit has seen. The number of alerts of " in page
     )
     assert f"The model flags {(test['score'] > 0).sum()} of 1,000 test rows (" in page
     assert f", {point['alerts_per_day']:.3g} a day). " in page
