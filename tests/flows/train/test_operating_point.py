@@ -141,7 +141,7 @@ def test_sentences_count_alerts_and_those_of_a_day() -> None:
         "The model flags 89 of 4,450 test rows (2.0 %, 8.9 a day). 40 of them are positive: the precision is 40.0 %. It misses "
         "20 of 60 positive rows: the recall is 67.1 % (95 % interval 61.0 % to 72.0 %)."
     )
-    assert set_for.endswith(f"2.0 % (95 % interval 1.7 % to 2.4 %), is above the target{MAY.format('meet')}.")
+    assert set_for.endswith(f"8.9 a day (95 % interval 7.57 to 10.7), is above the target{MAY.format('meet')}.")
     assert "the target" not in point_sentences(point(a_day))[1]  # it is not known how many test rows a day has
     numbers["n_alerts"] = 0
     nothing, _ = point_sentences(point({"precision": 0.6}, alerts={"value": 0, "interval": None}, **numbers))
