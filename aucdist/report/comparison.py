@@ -1,6 +1,5 @@
 """The page of a comparison of runs, of two classes or of several."""
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,16 +40,17 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
                 if name.partition("@")[0] in WITHIN_GROUPS:
                     method = "sign-flip test of groups"
             tests.append(_tests(heading, method, pairs))
-    figures = {}
+    figures, texts = {}, sentences(result)
     for name, heading in (("roc", "ROC curves"), ("roc-low", "ROC curves at low false positive rates")):
         if curves:
-            plot = functools.partial(plots.roc_curves, curves=curves, log_x=name == "roc-low")
-            figures[name] = plots.inline_svg(name, heading, " ".join(sentences(result)), plot)
+            figures[name] = plots.inline_svg(
+                name, heading, " ".join(texts), plots.roc_curves, curves=curves, log_x=name == "roc-low"
+            )
     return render_template(
         Path(__file__).with_name("comparison.html"),
         title=f"Comparison of {len(runs)} runs",
         result=result,
-        sentences=sentences(result),
+        sentences=texts,
         warnings=[f"{run['name']}: {text}" for run in runs for text in run.get("warnings", ())],
         columns=columns,
         class_noun="topic" if result.get("topics") else "class",

@@ -11,7 +11,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import pr_band, pr_curve, roc_band, roc_curve
 from aucdist.report.svg import HEIGHT, INK, LIGHT, MUTED, NEG, POS, WIDTH, Axes
 
-Plot = Callable[[Any], None]
+Plot = Callable[..., None]
 """A function that draws into axes."""
 Points = tuple[np.ndarray, np.ndarray]
 """Positions along the horizontal and the vertical axis."""
@@ -25,14 +25,15 @@ RARE_SHARE = 0.05
 """Below this share of positives, a reliability diagram has log axes, because linear axes would show only one corner."""
 
 
-def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = HEIGHT) -> str:
+def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = HEIGHT, /, **options: Any) -> str:
     """Return an accessible SVG element, in the colours and the font of the page.
 
     `name`: unique on the page; every id in the element starts with it.
     `title` and `description`: the text for screen readers.
     `height`: in points, to a width of 360; a long legend makes it larger.
+    `options`: of the plot.
     """
-    plot(axes := Axes())
+    plot(axes := Axes(), **options)
     drawn, height = axes.render(name, height)
     for variable, colour in LIGHT.items():
         drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
@@ -135,9 +136,7 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
         highest = np.where(in_range, precision_high, -np.inf).max(axis=0)
         axes.fill_between(x, lowest, highest, color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: thinned(*pr_curve(counts)))
-    shown = train if test is None else test
-    share = shown.n_pos / (shown.n_pos + shown.n_neg)
-    axes.axhline(share, color=MUTED, label="random order")
+    axes.axhline(share_of_positives(train if test is None else test), color=MUTED, label="random order")
     axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
 
 
@@ -170,7 +169,7 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     from aucdist.metrics.probability import reliability  # loads SciPy
 
     bins = reliability(counts)
-    log = counts.n_pos < RARE_SHARE * (counts.n_pos + counts.n_neg)
+    log = share_of_positives(counts) < RARE_SHARE
     known = [v[v > 0] for v in (bins.predicted, bins.observed)]
     least = 0.5 * float(min(v.min() for v in known if len(v))) if log else -np.inf
     x, y, low, high = (np.maximum(v, least) for v in (bins.predicted, bins.observed, bins.low, bins.high))
@@ -198,7 +197,7 @@ def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
 
 def objective(axes: Any, history: pd.DataFrame) -> None:
     """Plot primal and dual value against passes; the area between them is the gap."""
-    x, primal, dual = _columns(history, "passes", "primal", "dual")
+    x, primal, dual = history[["passes", "primal", "dual"]].to_numpy(dtype=float, na_value=np.nan).T
     known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
     for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "lower bound", NEG, "--")):
@@ -216,14 +215,15 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
 
 def relative_gap(axes: Any, history: pd.DataFrame) -> None:
     """Plot the relative gap against passes, on a log scale."""
-    x, gap = _columns(history, "passes", "relative_gap")
+    x, gap = history[["passes", "relative_gap"]].to_numpy(dtype=float, na_value=np.nan).T
     points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
     axes.plot(x[points], gap[points], "o-" if len(x) <= MAX_MARKS else "-", color=POS, markersize=2.5)
     axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
 
 
-def _columns(history: pd.DataFrame, *names: str) -> list[np.ndarray]:
-    return [history[name].to_numpy(dtype=float, na_value=np.nan) for name in names]
+def share_of_positives(counts: ScoreCounts) -> float:
+    """Return the share of the rows that are positive, which is the precision of a random order."""
+    return counts.n_pos / (counts.n_pos + counts.n_neg)
 
 
 def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray:

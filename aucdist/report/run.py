@@ -1,6 +1,5 @@
 """The page of a run, of two classes or of several: verdict, warnings, figures, tables, and how to run it again."""
 
-import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate, IntervalWarning
 from aucdist.report import plots
+from aucdist.report.plots import share_of_positives
 from aucdist.report.sections import search_section
 from aucdist.report.text import (
     auc_text,
@@ -155,16 +155,17 @@ def _two_classes(report: Report) -> Json:
         }
         losses = [(name, number_text(metric(counts))) for name, metric in metrics.items()]
         description = ", ".join(f"{name} {value}" for name, value in losses)
-        plot = functools.partial(plots.reliability_diagram, counts=counts)
-        figure = plots.inline_svg("reliability", "Reliability", description, plot)
+        figure = plots.inline_svg("reliability", "Reliability", description, plots.reliability_diagram, counts=counts)
         reliability = {"figure": figure, "losses": losses}
     if (trace := report.shape) is not None:  # the search for the shape of the link
         last = number_text(float(trace["xi"].iloc[-1]))
         level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
-        shape = {"figures": [], "xi": last, "rounds": len(trace)}
-        for column, label in (("xi", "Shape xi"), (level, level.replace("_", " ").capitalize())):
-            plot = functools.partial(plots.rounds_of, trace=trace, column=column, label=label)
-            shape["figures"].append(plots.inline_svg(column, label, f"The last xi is {last}", plot))
+        drawn, said = (("xi", "Shape xi"), (level, level.replace("_", " ").capitalize())), f"The last xi is {last}"
+        figures = [
+            plots.inline_svg(column, label, said, plots.rounds_of, trace=trace, column=column, label=label)
+            for column, label in drawn
+        ]
+        shape = {"figures": figures, "xi": last, "rounds": len(trace)}
     return {
         "several": False,
         "which": rows,
@@ -175,7 +176,7 @@ def _two_classes(report: Report) -> Json:
         "train_area": ranking.auc(train),
         "interval": interval,
         "average_precision": ranking.average_precision(shown),
-        "prevalence": _share_of_positives(shown),
+        "prevalence": share_of_positives(shown),
         "excess": proved_excess(run["certificate"]),
         "certificate": certificate_text(run["certificate"]),
         "figures": _figures(report, shown, rows),
@@ -237,7 +238,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
     point = run.get("operating_point")
     if point is None:
         sentences.insert(1, DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN))
-        share, n_pos = _share_of_positives(shown), shown.n_pos
+        share, n_pos = share_of_positives(shown), shown.n_pos
         if share < RARE_SHARE and n_pos > 1 and ends and not across:  # rows without weights and groups
             sentences.insert(
                 0,
@@ -249,13 +250,9 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
     return [*point_sentences(point, run.get("baselines", ())), *sentences]
 
 
-def _share_of_positives(counts: ScoreCounts) -> float:
-    return counts.n_pos / (counts.n_pos + counts.n_neg)
-
-
 def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str]:
     """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
-    share, sentences, better = _share_of_positives(shown), [], False
+    share, sentences, better = share_of_positives(shown), [], False
     tested = [other for other in report.run.get("baselines", ()) if other.get("differences")]
     for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
         best = max(tested, key=lambda other: float(other[key]))
@@ -309,7 +306,7 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
         history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
     curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
-    precision, share = ranking.average_precision(shown), _share_of_positives(shown)
+    precision, share = ranking.average_precision(shown), share_of_positives(shown)
     average = f"The {rows} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
@@ -352,7 +349,9 @@ def _decisions(report: Report) -> list[Json]:
             ends = {
                 "recall": (point.recall.low, point.recall.high),
                 "specificity": (1 - point.fpr.high, 1 - point.fpr.low),
-            } | ({"precision": (point.precision.low, point.precision.high)} if alerts else {})
+            }
+            if alerts:
+                ends["precision"] = (point.precision.low, point.precision.high)
         rates = {
             "recall": decisions.recall(table),
             "specificity": decisions.specificity(table),
@@ -401,15 +400,13 @@ def _several(report: Report) -> Json:
     part = "test_auc" if tested else "train_auc"
     order = sorted(range(len(rows)), key=lambda k: (rows[k][part] is None, rows[k][part] or 0.0, k))
     texts = []
-    early = [row["name"] for row in rows if row["certificate"]["status"] not in ("converged", "stationary")]
-    if early:
+    if early := [row["name"] for row in rows if row["certificate"]["status"] not in ("converged", "stationary")]:
         texts.append(f"The fit did not converge for {_listed(early)}.")
     if tested and (absent := [row["name"] for row in rows if row["test_auc"] is None]):
         texts.append(f"The means leave out {_listed(absent)}, which have no positive or no negative test rows.")
     if not tested:
         texts.append(NO_TEST_ROWS)
-    intervals = [(row["name"], row["test_auc_interval"]) for row in rows]
-    if chance := [name for name, ends in intervals if ends is not None and ends[0] <= 0.5]:
+    if chance := [row["name"] for row in rows if (ends := row["test_auc_interval"]) and ends[0] <= 0.5]:
         texts.append(
             f"The interval of the AUC includes 0.5 for {_listed(chance)}: these rows do not show that the ranking is better than "
             "chance."

@@ -1,6 +1,6 @@
 """Sections of the page of a run: the search that chose the parameters, and the shapes and points of an additive model."""
 
-import functools
+import itertools
 import math
 from collections.abc import Sequence
 from numbers import Real
@@ -27,8 +27,8 @@ MAX_POINTS = 400
 """The largest number of rows in the table of points."""
 FEW_ROWS = 20
 """Steps of a shape with fewer training rows than this are drawn as a thin line."""
-DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
-"""The mark and the description of the direction of a shape."""
+DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
+"""The mark of the direction of a shape, and what its description begins with."""
 
 
 def search_section(search: Json) -> Json:
@@ -66,13 +66,10 @@ def _curve_figure(search: Json, name: str) -> str | None:
     if not all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
         return None
     rows = sorted(search["table"], key=lambda row: row["parameters"][name])
-    x = np.array([row["parameters"][name] for row in rows], dtype=float)
-    means = np.array([row["mean"] for row in rows], dtype=float)  # None becomes NaN
-    deviations = np.array([row["deviation"] for row in rows], dtype=float)
-    standard_errors = deviations / np.sqrt([len(row["folds"]) for row in rows])
-    errors = np.array(
-        [row.get("standard_error", error) for row, error in zip(rows, standard_errors, strict=True)], dtype=float
-    )
+    numbers = [(row["parameters"][name], row["mean"], row["deviation"], len(row["folds"])) for row in rows]
+    x, means, deviations, n_folds = np.array(numbers, dtype=float).T  # None becomes NaN
+    errors = deviations / np.sqrt(n_folds)
+    errors = np.array([row.get("standard_error", error) for row, error in zip(rows, errors, strict=True)], dtype=float)
     heading = find_metric(search["metric"]).heading
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
 
@@ -113,79 +110,77 @@ def additive_section(
     `n_halves`: the number of fits, each to a half of the training rows.
     `n_rows`: the number of training rows.
     """
-    features, columns = schema.feature_names, dict[str, list[Any]]()
-    has_directions = directions is not None and bool(directions.any())
-    is_category = {} if bands or has_directions else category_features(schema.categories)
+    features, has_directions = schema.feature_names, directions is not None and bool(directions.any())
+    categories = {} if bands or has_directions else schema.categories
+    column_of = {name: (name, "") for name in features} | category_features(categories)
+    columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each, with the category of a 0/1 feature
     for shape in parts.shapes:
-        name = features[shape.feature]
-        columns.setdefault(is_category.get(name, (name,))[0], []).append(shape)
-    of_column = {column: _values_of(columns[column]) for column, _ in is_category.values() if column in columns}
-    spread_of = {column: shapes[0].spread for column, shapes in columns.items()} | {
-        column: float(np.sqrt((table["share"] * table["adds"] ** 2).sum())) for column, table in of_column.items()
-    }
-    names = sorted(columns, key=lambda column: (-spread_of[column], columns[column][0].feature))
-    interactions = sorted(parts.interactions, key=lambda shape: -shape.spread)
+        column, value = column_of[features[shape.feature]]
+        columns.setdefault(column, []).append((value, shape))
+    drawn = []
+    for name, members in columns.items():
+        bars, shape = _bars(members) if name in categories else [], members[0][1]
+        spread = math.sqrt(sum(share * adds**2 for _, share, adds in bars)) if bars else shape.spread
+        if spread > 0:
+            drawn.append((name, spread, shape, bars))
+    drawn.sort(key=lambda row: -row[1])
     band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
-    drawn_values = [values for s in parts.shapes for values in (s.values, *band_of.get(s.feature, ()))]
-    drawn_values += [table["adds"].to_numpy() for table in of_column.values()]
-    reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
-    figures: list[Json] = []
-    for k, name in enumerate([name for name in names if spread_of[name] > 0][:MAX_SHAPES]):
-        shape = columns[name][0]
+    added = [s.values for s in parts.shapes] + [[adds for _, _, adds in bars] for *_, bars in drawn]
+    reach = float(np.abs(np.concatenate([[0.0], *added, *itertools.chain(*bands or ())])).max()) or 1.0
+    figures = []
+    for k, (name, _, shape, bars) in enumerate(drawn[:MAX_SHAPES]):
         arrow, rule = DIRECTIONS[0 if directions is None else int(directions[shape.feature])]
-        if (table := of_column.get(name)) is not None:
-            note = _ends_text(table["adds"].to_numpy())
-            if len(table) > MAX_SHAPES:
-                note += f"; the {MAX_SHAPES} most frequent of {len(table)} values"
-            table = table.nlargest(MAX_SHAPES, "share").sort_values("adds", ascending=False)
-            bars = [
-                ("other values" if j < 0 else is_category[features[j]][1], share, adds)
-                for j, share, adds in table.itertuples(index=False, name=None)
-            ]
-            figures.append({"name": name, "arrow": arrow, "note": note, "bars": bars})
-            continue
-        note, band = shape_text(shape), band_of.get(shape.feature)
-        note = f"{rule}: {note}" if rule else note
-        plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band, n_rows=n_rows)
-        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
-        figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
-    heats = []
-    for k, interaction in enumerate([shape for shape in interactions if shape.spread > 0][:MAX_INTERACTIONS]):
-        both = [features[j] for j in interaction.features]
-        title, note = " and ".join(both), _ends_text(interaction.values)
-        plot = functools.partial(interaction_plot, interaction=interaction, names=both)
-        heats.append({"name": title, "note": note, "figure": plots.inline_svg(f"interaction-{k}", title, note, plot)})
-    spreads = list(spread_of.items())
-    spreads += [(" & ".join(features[j] for j in shape.features), shape.spread) for shape in interactions]
-    ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
-    # columns of a wide spread first
-    place = {features[shape.feature]: k for k, column in enumerate(names) for shape in columns[column]}
-    points = points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
+        figure: Json = {"name": name, "arrow": arrow, "note": rule + shape_text(shape)}
+        figures.append(figure)
+        if bars:
+            figure["note"] = _ends_text(np.array([adds for _, _, adds in bars]))
+            if len(bars) > MAX_SHAPES:
+                figure["note"] += f"; the {MAX_SHAPES} most frequent of {len(bars)} values"
+            frequent = sorted(bars, key=lambda bar: -bar[1])[:MAX_SHAPES]
+            figure["bars"] = sorted(frequent, key=lambda bar: -bar[2])
+        else:
+            figure["figure"] = plots.inline_svg(
+                f"feature-{k}", f"Shape of {name}", figure["note"], shape_plot, 216.0,
+                shape=shape, name=name, reach=reach, band=band_of.get(shape.feature), n_rows=n_rows,
+            )  # fmt: skip
+    interactions = sorted((shape for shape in parts.interactions if shape.spread > 0), key=lambda shape: -shape.spread)
+    ranking, heats = [(name, spread) for name, spread, *_ in drawn], []
+    for k, interaction in enumerate(interactions):
+        names = [features[j] for j in interaction.features]
+        ranking.append((" & ".join(names), interaction.spread))
+        if k < MAX_INTERACTIONS:
+            title, note = " and ".join(names), _ends_text(interaction.values)
+            svg = plots.inline_svg(
+                f"interaction-{k}", title, note, interaction_plot, interaction=interaction, names=names
+            )
+            heats.append({"name": title, "note": note, "figure": svg})
+    place = {name: k for k, (name, *_) in enumerate(drawn)}  # columns of a wide spread first
+    lines = sorted(
+        points.itertuples(index=False, name=None), key=lambda line: place.get(column_of[line[0]][0], len(place))
+    )
     return {
-        "ranking": ranking[:MAX_SHAPES],
-        "n_parts": len(spreads),
+        "ranking": sorted(ranking, key=lambda row: -row[1])[:MAX_SHAPES],
+        "n_parts": len(columns) + len(parts.interactions),
         "reach": reach,
         "shapes": figures,
         "n_halves": n_halves,
         "has_directions": has_directions,
         "interactions": heats,
-        "points": list(points.head(MAX_POINTS).itertuples(index=False, name=None)),
-        "n_points": len(points),
+        "points": lines[:MAX_POINTS],
+        "n_points": len(lines),
         "infinite": np.inf,
     }
 
 
-def _values_of(shapes: Sequence[Any]) -> pd.DataFrame:
-    """Return the feature of each category of a column, or -1 for other rows, the share of rows, and what it adds to the score.
+def _bars(members: Sequence[tuple[str, Any]]) -> list[tuple[str, float, float]]:
+    """Return the categories of a column, and last the other values; of each the share of rows and what it adds to the score.
 
-    `shapes`: those of the 0/1 features of the column. A row adds all of them: one at 1, the others at 0.
+    `members`: each category and the shape of its 0/1 feature. A row adds all shapes: one at 1, the others at 0.
     """
-    absent = sum(float(shape.values[0]) for shape in shapes)
-    rows = [(s.feature, float(s.shares[-1]), absent + float(s.values[-1] - s.values[0])) for s in shapes]
-    rest = 1.0 - sum(share for _, share, _ in rows)
-    if rest > 1e-9:
-        rows.append((-1, rest, absent))
-    return pd.DataFrame(rows, columns=["feature", "share", "adds"])
+    absent = sum(shape.values[0] for _, shape in members)
+    bars = [(value, s.shares[-1], absent + (s.values[-1] - s.values[0])) for value, s in members]
+    rest = 1.0 - sum(share for _, share, _ in bars)
+    return [*bars, ("other values", rest, absent)] if rest > 1e-9 else bars
 
 
 def shape_text(shape: Any) -> str:
@@ -209,14 +204,13 @@ def shape_plot(
     `band`: the lowest and the highest contribution of other fits in each bin.
     `n_rows`: the number of training rows, where steps with few of them are to be thin.
     """
-    edges, low = shape.edges, -1.08 * reach
+    low, (first, last) = -1.08 * reach, shape.edges[[0, -1]].tolist()
     # differences of halves, because the difference of two floats may overflow
-    pad = 0.12 * float(edges[-1] / 2 - edges[0] / 2) or max(abs(float(edges[0])), 1.0) * 0.5
-    ends = np.nan_to_num(np.concatenate(([float(edges[0]) - pad], edges, [float(edges[-1]) + pad])))
+    pad = 0.12 * (last / 2 - first / 2) or max(abs(first), 1.0) * 0.5
+    ends = np.nan_to_num(np.concatenate(([first - pad], shape.edges, [last + pad])))
     # densities, because bins have about equal numbers of rows and different widths
-    _, exponent = np.frexp(np.abs(ends).max())
-    widths = np.diff(np.ldexp(ends, -1 - exponent))  # of numbers up to 1/2
-    density = shape.shares / np.maximum(widths, 1e-9 * widths.max())
+    widths = np.diff(ends / 2)
+    density = shape.shares / np.maximum(widths / widths.max(), 1e-9)
     heights = low + 0.5 * reach * density / float(density.max())
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
     axes.axhline(0.0, color=MUTED)

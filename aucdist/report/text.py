@@ -159,14 +159,12 @@ def _beside_target(point: Json) -> str:
     elif ends and over[0] > 0:
         advice = ": train again without `out_of_fold: false`" if set_on == "training" else ""
         result += f" by more than chance explains{advice}"
-    rate = f"{noun} of the test rows, {_rate_text(point[name])}"
+    measured = _rate_text(point[name])
     if "per" in point["target"]:
-        alerts, *between = (number_text(n_rows * rate) for rate in (value, *ends))
         unit = "a day" if per == "day" else f"in {per}"
-        rate = f"number of alerts of the test rows, {alerts} {unit}" + (
-            " (95 % interval {} to {})".format(*between) if ends else ""
-        )
-    return f" The {rate}, {result}."
+        measured = f"{number_text(n_rows * value)} {unit}{ends_text(ends, lambda rate: number_text(n_rows * rate))}"
+        noun = "number of alerts"
+    return f" The {noun} of the test rows, {measured}, {result}."
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:
@@ -229,11 +227,8 @@ def guarantee_text(point: Json) -> str:
     rows = f"the {known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["meets_target"]:
-        unseen = (
-            " This is approximate, because five other models gave these scores."
-            if set_on_of(point) == "out_of_fold"
-            else ""
-        )
+        other_models = set_on_of(point) == "out_of_fold"
+        unseen = " This is approximate, because five other models gave these scores." * other_models
         return f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}.{unseen}"
     share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
     best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
@@ -256,7 +251,7 @@ def point_sentences(point: Json, baselines: Sequence[Json] = ()) -> list[str]:
 
 def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
     """Return an interval in brackets, as it stands behind a value; empty if there is none."""
-    return "" if interval is None else " (95 % interval {} to {})".format(*map(text, interval))
+    return " (95 % interval {} to {})".format(*map(text, interval)) if interval else ""
 
 
 def search_verdict(search: Json) -> str:
@@ -418,7 +413,7 @@ def auc_text(value: float | None, *beside: float) -> str:
 
 def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
     """Return an AUC and its interval, if there is one, with the same decimals."""
-    return auc_text(value) if value is None else _with_interval(auc_text, value, interval)
+    return _with_interval(auc_text, value, interval)
 
 
 def percent_text(share: float | None, *beside: float) -> str:
@@ -442,7 +437,7 @@ def _rate_text(rate: Json) -> str:
     return _with_interval(percent_text, rate["value"], rate["interval"])
 
 
-def _with_interval(text: Callable[..., str], value: float, interval: Sequence[float] | None) -> str:
+def _with_interval(text: Callable[..., str], value: float | None, interval: Sequence[float] | None) -> str:
     """Return a value and its interval, if there is one, with the same decimals."""
     ends = interval or ()
     return text(value, *ends) + ends_text(interval, lambda end: text(end, value, *ends))

@@ -92,7 +92,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         Path(__file__).with_name("watch.html"),
         title=title,
         sentences=_sentences(records),
-        metrics=[_metric(name, records) for name in NAMES if any(name in metrics for metrics in _metrics(records))],
+        metrics=[_metric(name, records) for name in NAMES if any(_values(name, records))],
         overall=[
             _series(score_label, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), MIN_PSI),
             _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
@@ -141,20 +141,19 @@ def _series(
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
-def _metrics(records: Sequence[Json], kind: str = "performance") -> list[dict[str, dict[str, float]]]:
-    """Return the metrics of each batch, or those on the test rows of the run; empty if there are none."""
-    return [(record.get(kind) or {}).get("metrics", {}) for record in records]
+def _values(name: str, records: Sequence[Json], part: str = "performance") -> list[Json | None]:
+    """Return a metric of each batch with its interval, or that of the test rows of the run; None if there is none."""
+    return [(record.get(part) or {}).get("metrics", {}).get(name) for record in records]
 
 
 def _metric(name: str, records: Sequence[Json]) -> Json:
     """Return the picture of a metric: its intervals, and those on the test rows."""
-    values = [metrics.get(name) for metrics in _metrics(records)]
-    performances = [record["performance"] or {} for record in records]
-    on_test_rows = [metrics.get(name) for metrics in _metrics(performances, "on_test_rows")]
+    values = _values(name, records)
+    on_test_rows = _values(name, [record["performance"] or {} for record in records], "on_test_rows")
     shown = [v for v in [*values, *on_test_rows] if v is not None]
     return {
         "name": NAMES[name],
-        "last": _interval(next(value for value in reversed(values) if value is not None)),
+        "last": _interval([v for v in values if v is not None][-1]),
         "values": values,
         "on_test_rows": on_test_rows,
         "alarmed": _alarmed(records, name),
