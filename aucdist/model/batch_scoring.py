@@ -450,10 +450,10 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
         table = _scores(model, block.X, block.row_id, scoring)
         if cost is not None:
             table = cost.add_cost_columns(table, block, model, reader.schema)
-        for after, name in enumerate(scoring.copied):
+        for name in reversed(scoring.copied):
             if name in table.column_names:
                 raise InputError(f"the scores have a column {name!r} of their own: do not copy that of the rows")
-            table = table.add_column(1 + after, name, texts_of_column(reader, index, name))
+            table = table.add_column(1, name, texts_of_column(reader, index, name))
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}

@@ -157,8 +157,7 @@ def _beside_target(point: Json) -> str:
     if min(over) <= 0 < max(over):
         result += f", but the interval includes it, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
     elif ends and over[0] > 0:
-        advice = ": train again without `out_of_fold: false`" if set_on == "training" else ""
-        result += f" by more than chance explains{advice}"
+        result += " by more than chance explains"
     measured = _rate_text(point[name])
     if "per" in point["target"]:
         unit = "a day" if per == "day" else f"in {per}"

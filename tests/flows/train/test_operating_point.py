@@ -105,7 +105,7 @@ def point(target: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 MAY = ", but the interval includes it, so new rows may {} it"
-ADVICE = " by more than chance explains: train again without `out_of_fold: false`"
+ADVICE = " by more than chance explains"
 
 
 @pytest.mark.parametrize(
