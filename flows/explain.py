@@ -1,10 +1,10 @@
 """Explanations: what each feature adds to the score of each row, printed for a few rows or written for all."""
 
-import itertools
 from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pydantic import Field
 
 from aucdist.data.block import Block, as_dense, stacked
@@ -14,7 +14,7 @@ from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.model import load_model
-from aucdist.model.batch_scoring import source_for_scoring, texts_of_column
+from aucdist.model.batch_scoring import source_for_scoring, texts_of_columns
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
@@ -132,11 +132,14 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
             rows = stacked(blocks)
             blocks = [rows.take(np.argsort(-model.decision_function(rows.X), kind="stable")[: config.highest])]
     rows = stacked(blocks)
-    ids = pd.DataFrame({"row_id": rows.row_id})
-    for name in config.copied:
-        texts = [texts_of_column(reader, index, name).to_pylist() for index in range(len(reader.rows))]
-        ids.insert(len(ids.columns), name, np.array(list(itertools.chain(*texts)))[rows.row_id], allow_duplicates=True)
-    return rows, ids
+    for name in {"row_id", "class", "score"} & {*config.copied}:
+        raise InputError(f"the output has a column {name!r} of its own: do not copy that of the rows")
+    firsts = np.cumsum([0, *reader.rows])
+    tables = [
+        pa.table({"row_id": np.arange(firsts[k], firsts[k + 1])} | texts_of_columns(reader, k, config.copied))
+        for k in np.unique(np.searchsorted(firsts, rows.row_id, side="right") - 1).tolist()
+    ]
+    return rows, pa.concat_tables(tables).to_pandas().set_index("row_id").loc[rows.row_id].reset_index()
 
 
 def _table(

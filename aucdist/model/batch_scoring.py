@@ -333,7 +333,7 @@ def plan_scoring(
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
     key_parts: list[Any] = [digest, fingerprint_of(source), manifest, opening.get("n_parts")]
-    key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top) + [*copied]
+    key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top) + [copied] * bool(copied)
     key_parts += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(key_parts).encode())
     reader = _reader_of_earlier_run(output, key, source)
@@ -343,8 +343,7 @@ def plan_scoring(
         reader = open_rows(source, schema=loaded.schema_of_labels, labelled=False, **opening)
         if read_scoring(output).key != key:
             raise _replaced(output)
-    for column in copied:
-        texts_of_column(reader, 0, column)  # raises an error before any work if a column is not there
+    texts_of_columns(reader, 0, copied)  # raises an error before any work if a column is not there
     scoring = Scoring(key, model, digest, reader, contributions, top, cost, copied, output)
     write_json(scoring.url, scoring)
     return scoring
@@ -450,28 +449,33 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
         table = _scores(model, block.X, block.row_id, scoring)
         if cost is not None:
             table = cost.add_cost_columns(table, block, model, reader.schema)
-        for name in reversed(scoring.copied):
+        for name, texts in reversed(texts_of_columns(reader, index, scoring.copied).items()):
             if name in table.column_names:
                 raise InputError(f"the scores have a column {name!r} of their own: do not copy that of the rows")
-            table = table.add_column(1, name, texts_of_column(reader, index, name))
+            table = table.add_column(1, name, texts)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
     return done if cost is None else done | {"cost": cost.costs_of_file(part)}
 
 
-def texts_of_column(reader: BlockReader, index: int, column: str) -> pa.Array:
-    """Return a column of a part as texts, with null for missing values. It need not be a feature.
+def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) -> dict[str, pa.Array]:
+    """Return columns of a part as texts, with null for missing values. They need not be features.
 
     Raises InputError if the rows have no such column.
     """
-    as_text = {"label": None, "keep": [column], "categorical": [column], "missing": "keep"}
+    if not columns:
+        return {}
+    as_text = {"label": None, "keep": columns, "categorical": columns, "missing": "keep"}
     source = reader.source.model_copy(update=as_text)
-    texts = parse_part(source, None, reader.parts[index]).texts if reader.parts else {}
-    if column not in texts:
-        raise InputError(f"{source.display_name} is no table with a column {column!r}: leave it out")
-    categories = [None if text == MISSING_CATEGORY else text for text in texts[column].categories]
-    return pa.array(categories, pa.string()).take(pa.array(texts[column].codes))
+    parsed = parse_part(source, None, reader.parts[index]).texts if reader.parts else {}
+    texts: dict[str, pa.Array] = {}
+    for column in columns:
+        if column not in parsed:
+            raise InputError(f"{source.display_name} is no table with a column {column!r}: leave it out")
+        categories = [None if text == MISSING_CATEGORY else text for text in parsed[column].categories]
+        texts[column] = pa.array(categories, pa.string()).take(pa.array(parsed[column].codes))
+    return texts
 
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:

@@ -1,7 +1,6 @@
 """Find out what the columns of a table contain: numbers, categories, dates or identifiers."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -112,35 +111,36 @@ def contents_of(
     `spelling`: None if it is to be found.
     `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
     """
+    if not table.num_columns:
+        return [], spelling or Spelling()
     empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
-    dictionaries, rows, positives, cells_of_rows = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+    dictionaries, rows, of_rows = [], [], []
     for column in table.columns:
         codes, values = distinct(column)
         trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([values.cast(pa.string()), empty])).dictionary_encode()
         places = as_numpy(trimmed.indices)[codes]
-        counts, counts_pos = (np.bincount(at, minlength=len(trimmed.dictionary)) for at in (places, places[positive]))
+        counts = np.bincount(places)
         used = np.flatnonzero(counts)
         dictionaries.append(trimmed.dictionary.take(as_arrow(used)))
         rows.append(counts[used])
-        positives.append(counts_pos[used])
-        cells_of_rows.append(np.searchsorted(used, places).astype(np.int32))
+        of_rows.append((np.cumsum(counts > 0, dtype=np.int32) - 1)[places])
     texts, sizes = pa.concat_arrays(dictionaries), list(map(len, rows))
     strings, always = texts.to_pylist(), Spelling(missing=words)
-    missing = _which(strings, always.is_missing)
-    missing_number = missing | _which(strings, always.is_missing_number)
+    missing = np.array([*map(always.is_missing, strings)], bool)
+    missing_number = missing | np.array([*map(always.is_missing_number, strings)], bool)
     if spelling is None:
         spelling = _spelling(texts, missing_number, np.repeat(np.arange(len(sizes)), sizes), np.concatenate(rows))
     number = numbers_in(texts, spelling)
     missing_number |= np.isin(number, always.missing_numbers)
     number = np.where(missing_number, np.nan, number)
+    positives = [np.bincount(cells[positive], minlength=size) for cells, size in zip(of_rows, sizes, strict=True)]
     parts = (
         np.split(values, np.cumsum(sizes)[:-1])
         for values in (np.array(strings, object), number, missing, missing_number)
     )
     formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
-    by_column = zip(table.column_names, cells_of_rows, *(part[1:] for part in (rows, positives, *parts)), strict=True)
-    facts = len(positive), int(positive.sum()), formats
-    columns = [Cells._make((*cells, *facts)).column() for cells in by_column]
+    by_column = zip(table.column_names, of_rows, rows, positives, *parts, strict=True)
+    columns = [Cells._make((*cells, formats)).column() for cells in by_column]
     dates = [column for column in columns if column.kind == "dates"]
     first = next((column for column in dates if column.date_format != COMPACT), None)
     for column in dates:
@@ -160,7 +160,6 @@ class Cells(NamedTuple):
     `texts`: without blanks around them.
     `number`: the value of each cell as a number; NaN if it is not a number.
     `missing` and `missing_number`: whether each cell marks a missing text or a missing number.
-    `n_rows` and `n_pos`: all rows of the table, and those of the positive class.
     `date_formats`: the formats of dates that are tried.
     """
 
@@ -172,8 +171,6 @@ class Cells(NamedTuple):
     number: np.ndarray
     missing: np.ndarray
     missing_number: np.ndarray
-    n_rows: int
-    n_pos: int
     date_formats: tuple[str | None, ...]
 
     def column(self) -> Column:
@@ -185,29 +182,25 @@ class Cells(NamedTuple):
         column = self._number() or self._dates() or self._text()
         absent = self.missing_number if (column.otherwise or column.kind) in ("number", "dates") else self.missing
         column.n_values = len(rows)
-        if column.words:
-            absent = absent | np.isin(self.texts, column.words)
+        absent = absent | np.isin(self.texts, column.words)
         column.missing = int(rows[absent].sum())
-        if column.kind in ("number", "categorical") and 0 < self.n_pos < self.n_rows:
+        if column.kind in ("number", "categorical") and 0 < self.positives.sum() < rows.sum():
             self._look_for_leaks(column, absent)
         return column
 
     def _number(self) -> Column | None:
         """Return a column of numbers, some of which may be missing; None if the column does not contain numbers."""
         name, rows, values = self.name, self.rows, self.number
-        is_number, infinite, words, n_others = ~np.isnan(values), False, [], 0
+        is_number = ~np.isnan(values)
         other = ~is_number & ~self.missing_number
+        finite = [INFINITE.fullmatch(text) is None for text in self.texts[other]]
+        words, n_others = self.texts[other][finite].tolist(), int(rows[other][finite].sum())
         present = int(rows[is_number].sum())
-        if other.any():
-            texts = self.texts[other].tolist()
-            words = [text for text in texts if not INFINITE.fullmatch(text)]
-            infinite = len(words) < len(texts)
-            n_others = int(sum(n for text, n in zip(texts, rows[other], strict=True) if not INFINITE.fullmatch(text)))
         if not present or not _may_be_missing(words, n_others, present + n_others, int(np.count_nonzero(is_number))):
             return None
         values = values[is_number]
         low, high = values.min(), values.max()
-        if infinite or not np.isfinite(high - low):  # 1e999
+        if not all(finite) or not np.isfinite(high - low):  # 1e999
             return Column(name, "drop", "some values are not finite")
         others = _others(words, n_others)
         if (values == np.floor(values)).all():
@@ -218,9 +211,7 @@ class Cells(NamedTuple):
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
                 dates = [parse_date(text, COMPACT) for text in texts]
                 if all(dates):
-                    column = self._of_dates(is_number, dates, COMPACT)
-                    column.words, column.comment = tuple(words), column.comment + others
-                    return column
+                    return self._of_dates(is_number, dates, COMPACT, words, others)
             if single.is_identifier(name, np.unique(values), present):
                 reason = _identifier(name, len(values), present, "numbers")
                 exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
@@ -243,14 +234,15 @@ class Cells(NamedTuple):
             n_others = int(rows[[date is None for date in dates]].sum())
             most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
             if len(others) <= MAX_TYPING_ERRORS and n_others <= most * rows.sum():
-                column = self._of_dates(present, dates, form)
-                column.words, column.comment = tuple(others), column.comment + _others(others, n_others)
-                return column
+                return self._of_dates(present, dates, form, others, _others(others, n_others))
         return None
 
-    def _of_dates(self, present: np.ndarray, dates: list[datetime | None], form: str | None) -> Column:
-        """Return a column of dates; `present`: the cells that `dates` are of."""
+    def _of_dates(
+        self, present: np.ndarray, dates: list[datetime | None], form: str | None, words: list[str], others: str
+    ) -> Column:
+        """Return a column of dates; `present`: the cells that `dates` are of; `others`: what the comment says of `words`."""
         known = [date for date in dates if date is not None]
+        known_days = [date.date() for date in known]
         timed = any((date.hour, date.minute) != (0, 0) for date in known)
         rows, positives = (counts[present] for counts in (self.rows, self.positives))
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
@@ -260,8 +252,8 @@ class Cells(NamedTuple):
         span = np.nanmax(before) - np.nanmin(before) + 1
         left_out = {part for part, least in SPANS.items() if span < least} | (set() if timed else {"hour"})
         return Column(
-            self.name, "dates", f"{min(date.date() for date in known)} to {max(date.date() for date in known)}",
-            parts=tuple(part for part in PARTS if part not in left_out), date_format=form,
+            self.name, "dates", f"{min(known_days)} to {max(known_days)}{others}",
+            parts=tuple(part for part in PARTS if part not in left_out), date_format=form, words=tuple(words),
             late=(int(rows[last].sum()), int(positives[last].sum())),
         )  # fmt: skip
 
@@ -288,28 +280,21 @@ class Cells(NamedTuple):
     def _look_for_leaks(self, column: Column, absent: np.ndarray) -> None:
         """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
         rows, positives = self.rows, self.positives
-        if column.kind == "categorical":
-            area = single.alone(single.shares(rows, positives), rows, positives)
-        else:
-            values, present = self.number, ~absent
-            n_pos = int(positives[present].sum())
-            if min(n_pos, int(rows[present].sum()) - n_pos) >= MIN_ROWS_OF_DIRECTION:
-                rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
-                if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
-                    column.direction = "increasing" if rises > 0.5 else "decreasing"
-            area = single.alone(values, rows, positives)
         numbers = column.kind == "number"
+        values, present = self.number if numbers else single.shares(rows, positives), ~absent
+        n_pos = int(positives[present].sum())
+        if numbers and min(n_pos, int(rows[present].sum()) - n_pos) >= MIN_ROWS_OF_DIRECTION:
+            rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
+            if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
+                column.direction = "increasing" if rises > 0.5 else "decreasing"
+        area = single.alone(values, rows, positives)
         if area >= single.SUSPICIOUS:
             column.leak = f"AUC {area:.4f} alone"
-        elif (k := single.revealing_value(rows, positives, self.n_rows, self.n_pos, numbers=numbers)) is not None:
+        elif (k := single.revealing_value(rows, positives, rows.sum(), positives.sum(), numbers=numbers)) is not None:
             value = self.texts[k]
             column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {value or '(missing)'} are positive"
         if column.leak:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
-
-
-def _which(texts: list[str], holds: Callable[[str], bool]) -> np.ndarray:
-    return np.fromiter(map(holds, texts), dtype=bool, count=len(texts))
 
 
 def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:

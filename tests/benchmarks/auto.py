@@ -113,9 +113,7 @@ def auto(slow_peers: bool, only: str | None = None, splits: int = SPLITS) -> Ite
 def measured(name: str, seed: int) -> Row:
     """Fit all systems to the training rows of a split, and return the row with their figures."""
     X, y = table(name)
-    train, test = train_test_split(np.arange(len(y)), test_size=TEST_SHARE, stratify=y, random_state=seed)
-    if len(train) > MAX_ROWS:
-        train, _ = train_test_split(train, train_size=MAX_ROWS, stratify=y[train], random_state=seed)
+    train, test = drawn(y, seed, TEST_SHARE, MAX_ROWS)
     row: Row = {
         "table": name,
         "split": seed,
@@ -140,12 +138,25 @@ def measured(name: str, seed: int) -> Row:
     return row | {"chosen": json.dumps(ours.chosen_), "note": ""}
 
 
+def drawn(y: np.ndarray, seed: int, test_share: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows are trained on, at most so many of them, and which are the test, both with the shares of the classes."""
+    train, test = train_test_split(np.arange(len(y)), test_size=test_share, stratify=y, random_state=seed)
+    if len(train) > most:
+        train, _ = train_test_split(train, train_size=most, stratify=y[train], random_state=seed)
+    return train, test
+
+
 def standardised(X: np.ndarray, train: np.ndarray) -> np.ndarray:
     """Return X with mean 0 and variance 1 over the training rows, and few missing values of a column filled in."""
     few = np.isnan(X[train]).sum(axis=0) < FEW_MISSING
     X = np.where(np.isnan(X) & few, np.nanmedian(X[train], axis=0), X)
     spread = np.nanstd(X[train], axis=0)
     return np.asarray((X - np.nanmean(X[train], axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+def with_medians(X: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Return X standardised, with the median of the training rows in place of every missing value."""
+    return standardised(np.where(np.isnan(X), np.nanmedian(X[train], axis=0), X), train)
 
 
 def figures(

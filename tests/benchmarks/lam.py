@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from aucdist.data.storage.urls import data_root
 from aucdist.estimators import PairwiseHingeClassifier
-from benchmarks.auto import NAMES, standardised, table
+from benchmarks.auto import NAMES, drawn, table, with_medians
 from benchmarks.common import TEST_SHARE, Row
 
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -32,10 +31,8 @@ def lam(slow_peers: bool, splits: int = SPLITS) -> Iterator[Row]:
     for name in (COVTYPE, *NAMES):
         X, y = rows_of(name)
         for seed in range(splits):
-            train, test = train_test_split(np.arange(len(y)), test_size=TEST_SHARE, stratify=y, random_state=seed)
-            if len(train) > MAX_ROWS:
-                train, _ = train_test_split(train, train_size=MAX_ROWS, stratify=y[train], random_state=seed)
-            scaled = standardised(np.where(np.isnan(X), np.nanmedian(X[train], axis=0), X), train)
+            train, test = drawn(y, seed, TEST_SHARE, MAX_ROWS)
+            scaled = with_medians(X, train)
             for title, features in MAPS.items():
                 row: Row = {"table": name, "split": seed, "rows": len(train), "features": X.shape[1]}
                 row |= {"positives": int(y[train].sum()), "map": title}

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
@@ -15,7 +14,7 @@ from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.decisions import threshold_at
-from benchmarks.auto import NAMES, standardised, table
+from benchmarks.auto import NAMES, drawn, table, with_medians
 from benchmarks.common import Row
 
 MAPS = {"none": None, "bins": "bins", "bins and ten interactions": {"map": "bins", "interactions": 10}}
@@ -30,10 +29,8 @@ def thresholds(slow_peers: bool, splits: int = SPLITS) -> Iterator[Row]:
     for name in NAMES:
         X, y = table(name)
         for seed in range(splits):
-            train, test = train_test_split(np.arange(len(y)), test_size=TEST_SHARE, stratify=y, random_state=seed)
-            if len(train) > MAX_ROWS:
-                train, _ = train_test_split(train, train_size=MAX_ROWS, stratify=y[train], random_state=seed)
-            scaled = standardised(np.where(np.isnan(X), np.nanmedian(X[train], axis=0), X), train)
+            train, test = drawn(y, seed, TEST_SHARE, MAX_ROWS)
+            scaled = with_medians(X, train)
             rows = LocalBlocks([Block.of(scaled[train], np.where(y[train] > 0, 1, -1))])
             for title, features in MAPS.items():
                 model = PairwiseHingeClassifier(features=features, random_state=0, n_jobs=1)

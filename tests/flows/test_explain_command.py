@@ -71,6 +71,16 @@ def test_the_rows_with_the_highest_scores_are_explained(folder: Path, tmp_path: 
     assert "give one of them" in refused(*args, "--rows", 4)
 
 
+def test_copied_columns_are_those_of_the_row_in_whatever_file_it_is(folder: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(folder / "rows.csv").assign(code=[f"c{i}" for i in range(100)])
+    for part in range(3):
+        table[40 * part : 40 * part + 40].to_csv(tmp_path / f"rows-{part}.csv", index=False)
+    args = ("explain", folder / "bins", f"{tmp_path}/rows-*.csv", *SETTINGS, "--copy", "code", "--copy", "code")
+    assert [row["code"] for row in result_of(*args, "--rows", 45)["explained"]] == table["code"][:45].tolist()
+    for row in result_of(*args, "--highest", 20, "--reasons", 1)["reasons"]:
+        assert row["code"] == f"c{row['row_id']}"
+
+
 def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(folder / "rows.csv")
     for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
@@ -132,10 +142,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert {part["value"] for part in best if part["feature"] == "sum"} == {None}
     assert written["compared_with_best"][0].startswith(best[0]["feature"])
     assert f"row 0, age {table['age'][0]}, job {table['job'][0]}: score " in run(*args, "--reasons", 1, *copied)[0]
-    assert (
-        "two columns of the output have the name 'age'"
-        in run(*args, *copied[:2] * 2, "--output", tmp_path / "b.csv", code=2)[1]
-    )
+    assert "the output has a column 'row_id' of its own" in run(*args, "--copy", "row_id", code=2)[1]
     # What raises a score and what lowers it are the ends of the same range, which is that of the column.
     lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]
     for name in ("age", "job", "sum"):

@@ -122,7 +122,7 @@ def test_columns_of_the_rows_are_copied_as_texts(tmp_path, table, kind):
     assert scored["b"].to_pylist() == [str(b) for _, _, b in ROWS]
     assert scored["y"].to_pylist() == LABELS
     assert_scores(scored.drop_columns(["code", "b", "y"]), table[1])
-    for copied in ((), ("b", "code", "y")):
+    for copied in ((), ("b", "code", "y"), ("contributions",)):
         with pytest.raises(InputError, match="name another folder"):
             run(tmp_path, source, n_parts=3, copied=copied)
 
