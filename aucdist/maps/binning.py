@@ -232,8 +232,9 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
     `n_bins`: the largest number of bins. If there are fewer different values, each has its own bin.
     """
     present = ~np.isnan(values)
-    distinct, index = np.unique(values[present], return_inverse=True)
-    mass = np.bincount(index, weight[present], minlength=len(distinct))
+    values = values[present]
+    distinct = np.unique(values)  # a search in few values is faster than the sort that would return their positions
+    mass = np.bincount(np.searchsorted(distinct, values), weight[present], minlength=len(distinct))
     if len(distinct) == 0:
         return Bins(np.zeros(0), np.zeros(1), np.zeros(1))
     last = _last_of_bins(mass, n_bins)
