@@ -1,4 +1,4 @@
-"""Processes as forks of one that has imported all they need: a start costs a fraction of a second, not three.
+"""Processes as forks of one that has imported all they need and loaded kernels: a start takes a fraction of a second, not four.
 
 They are Dask's workers, the contestants of the benchmarks, and programs that tests kill. Runs that tests start as commands have
 workers as users have them, spawned.
@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.forkserver import ensure_running, set_forkserver_preload
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
+
 IMPORTED = [
     "aucdist.engine.dask", "aucdist.engine.worker_part", "aucdist.estimators", "dask.array", "dask.dataframe",
-    "distributed.nanny", "distributed.http.worker", "pyarrow.parquet", "pytest",
+    "distributed.nanny", "distributed.http.worker", "pyarrow.parquet", "pytest", "support.loaded_kernels",
 ]  # fmt: skip
 """What workers import for most tests: four seconds of each start."""
 
@@ -29,6 +32,14 @@ CALM = {
 }
 """Settings of Dask for a cluster that waits. With its defaults, an idle cluster of two workers takes a tenth of a core to look
 at itself, and each process of the tests keeps one until the end; with these it takes a sixth of that."""
+
+
+def fork_server() -> None:
+    """Start the process whose forks the others are, unless it runs already; it finds modules of the tests by the variable."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
+        set_forkserver_preload(IMPORTED)
+        ensure_running()
 
 
 def with_environment(environment: dict[str, str], target: Callable[[], Any]) -> None:
@@ -43,9 +54,9 @@ def forked_workers() -> Iterator[None]:
     """Let the nannies of this process fork their workers, which get the environment that they would inherit if spawned."""
     import dask.config
     from distributed import nanny
-    from distributed.utils import get_mp_context
 
     def process(target: Callable[[], Any], **more: Any) -> Any:
+        fork_server()
         return nanny_process(target=partial(with_environment, dict(os.environ), target), **more)
 
     nanny_process = nanny.AsyncProcess
@@ -53,7 +64,6 @@ def forked_workers() -> Iterator[None]:
         dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"} | CALM),
         mock.patch.object(nanny, "AsyncProcess", process),
     ):
-        get_mp_context().set_forkserver_preload(IMPORTED)
         yield
 
 
@@ -62,6 +72,7 @@ class Forked(ForkServerProcess):
 
     def start(self) -> None:
         self.environment = dict(os.environ)
+        fork_server()
         super().start()
 
     def run(self) -> None:
@@ -70,7 +81,6 @@ class Forked(ForkServerProcess):
 
 def start_program(code: str, *args: str, cwd: Path, output: Path) -> Forked:
     """Start Python code with these arguments in a folder; what it prints goes to a file."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
     process = Forked(target=_run_program, args=(code, args, cwd, output))
     process.start()
     return process
@@ -89,7 +99,6 @@ def _run_program(code: str, args: tuple[str, ...], cwd: Path, output: Path) -> N
 def forked_processes(module: Any) -> Iterator[None]:
     """Let a module that spawns processes fork them."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(IMPORTED)
     with (
         mock.patch.object(context, "Process", Forked),
         mock.patch.object(module.multiprocessing, "get_context", return_value=context),
