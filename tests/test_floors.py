@@ -12,13 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 import_graph = script("import_graph")
 
 SHARED = [
-    {"flows"},
-    {"flows.config", "flows.progress"},
-    {"flows.compute"},
-    {"flows.rows"},
-    {"flows.run_folder"},
-    {"flows.command"},
-]
+    {"flows"}, {"flows.config", "flows.progress"}, {"flows.compute"}, {"flows.rows"}, {"flows.run_folder"}, {"flows.command"},
+]  # fmt: skip
 """The floors of `flows` below the use cases."""
 ABOVE = [{"flows.orchestration"}, {"flows.cli"}]
 USE_CASES = {f"flows.{module.name}" for module in pkgutil.iter_modules([str(ROOT / "flows")])}.difference(

@@ -29,15 +29,11 @@ def test_the_spelling_is_a_fixed_point(value):
 @pytest.mark.parametrize(
     ("counts", "positive", "chosen"),
     [
-        ({"-1": 9, "1": 2}, "minority", ("1",)),
-        ({"-1": 2, "1": 9}, "minority", ("-1",)),
-        ({"-1": 5, "1": 5}, "minority", ("1",)),
-        ({"9": 5, "10": 5, "a": 6}, "minority", ("10",)),
-        ({"a": 1, "b": 2, "c": 3}, ["c", "b"], ("b", "c")),
-        ({"1": 1, "2": 2}, "2.0", ("2",)),
-        ({"1": 1, "2": 2}, 2, ("2",)),
+        ({"-1": 9, "1": 2}, "minority", ("1",)), ({"-1": 2, "1": 9}, "minority", ("-1",)),
+        ({"-1": 5, "1": 5}, "minority", ("1",)), ({"9": 5, "10": 5, "a": 6}, "minority", ("10",)),
+        ({"a": 1, "b": 2, "c": 3}, ["c", "b"], ("b", "c")), ({"1": 1, "2": 2}, "2.0", ("2",)), ({"1": 1, "2": 2}, 2, ("2",)),
     ],
-)
+)  # fmt: skip
 def test_positive_classes_are_chosen(counts, positive, chosen):
     taken, rest = choose_positive(counts, positive, "here")
     assert taken == chosen

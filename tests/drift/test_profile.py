@@ -99,14 +99,10 @@ def test_nothing_moves_in_rows_of_the_same_kind() -> None:
 @pytest.mark.parametrize(
     ("change", "what", "column"),
     [
-        ({"shift": 6.0}, "moved", "age"),
-        ({"missing": 0.3}, "missing", "income"),
-        ({"third": 0.2}, "unknown", "town"),
-        ({"shift": 40.0}, "outside", "age"),
-        ({"shift": 40.0}, "rare", None),
-        ({"shift": 6.0}, "score", None),
+        ({"shift": 6.0}, "moved", "age"), ({"missing": 0.3}, "missing", "income"), ({"third": 0.2}, "unknown", "town"),
+        ({"shift": 40.0}, "outside", "age"), ({"shift": 40.0}, "rare", None), ({"shift": 6.0}, "score", None),
     ],
-)
+)  # fmt: skip
 def test_what_has_moved_is_named(change: dict, what: str, column: str | None) -> None:
     alarms = comparison(profile_of(rows(5000, 4)), rows(800, 5, **change))["alarms"]
     assert (what, column) in {(alarm["what"], alarm["column"]) for alarm in alarms}

@@ -94,15 +94,10 @@ def many():
 @pytest.mark.parametrize(
     "measure",
     [
-        ranking.auc,
-        ranking.delong_variance,
-        ranking.auc_interval,
-        ranking.average_precision,
-        ranking.roc_curve,
-        ranking.roc_band,
-        decisions.best_threshold,
+        ranking.auc, ranking.delong_variance, ranking.auc_interval, ranking.average_precision, ranking.roc_curve,
+        ranking.roc_band, decisions.best_threshold,
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(("pos", "neg"), [([], [1.0, 2.0]), ([1.0], []), ([], [])])
 def test_a_missing_class_is_refused(measure, pos, neg):
     with pytest.raises(InputError, match=f"{len(pos)} positive and {len(neg)} negative rows"):

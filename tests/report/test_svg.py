@@ -37,25 +37,15 @@ def test_numbers_at_the_grid_are_round(low: float, high: float, log: bool, names
 @pytest.mark.parametrize(
     ("low", "high", "log", "some"),
     [
-        (1.7e9, 1.7e9 + 100, False, ["1700000020", "1700000040"]),
-        (20240101, 20240105, False, ["20240101", "20240105"]),
-        (0, 5e9, False, ["0", "5000000000"]),
-        (-1e-7, 1 - 1e-7, False, ["0", "0.8"]),
-        (1, 1 + 1e-9, False, ["1.0000000002"]),
-        (5, 5, False, ["4.6", "5.4"]),
-        (5, np.nextafter(5, 6), False, ["4.6", "5.4"]),
-        (1e20, 1e20, False, []),
-        (7, 3, False, ["6.6", "7.4"]),
-        (np.nan, np.inf, False, ["0", "1"]),
-        (-1.2e308, 1.2e308, False, ["-1e308", "0", "5e307"]),
-        (-np.finfo(float).max, np.finfo(float).max, False, ["0"]),
-        (0, 5e-324, False, ["0"]),
-        (0, 0, True, ["1e-300"]),
-        (1e-300, 1e300, True, ["1e-300", "1e216"]),
-        (1e-320, np.finfo(float).max, True, ["1e-300"]),
-        (2e9, 9e9, True, ["2000000000", "8000000000"]),
+        (1.7e9, 1.7e9 + 100, False, ["1700000020", "1700000040"]), (20240101, 20240105, False, ["20240101", "20240105"]),
+        (0, 5e9, False, ["0", "5000000000"]), (-1e-7, 1 - 1e-7, False, ["0", "0.8"]), (1, 1 + 1e-9, False, ["1.0000000002"]),
+        (5, 5, False, ["4.6", "5.4"]), (5, np.nextafter(5, 6), False, ["4.6", "5.4"]), (1e20, 1e20, False, []),
+        (7, 3, False, ["6.6", "7.4"]), (np.nan, np.inf, False, ["0", "1"]),
+        (-1.2e308, 1.2e308, False, ["-1e308", "0", "5e307"]), (-np.finfo(float).max, np.finfo(float).max, False, ["0"]),
+        (0, 5e-324, False, ["0"]), (0, 0, True, ["1e-300"]), (1e-300, 1e300, True, ["1e-300", "1e216"]),
+        (1e-320, np.finfo(float).max, True, ["1e-300"]), (2e9, 9e9, True, ["2000000000", "8000000000"]),
     ],
-)
+)  # fmt: skip
 def test_numbers_at_one_grid_differ_whatever_the_ends(low: float, high: float, log: bool, some: list[str]) -> None:
     axis = Axis()
     axis.low, axis.high, axis.log = low, high, log

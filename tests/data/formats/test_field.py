@@ -31,19 +31,11 @@ ROWS = "x,y\n" + "".join(f"{i},{'yes' if i % 4 == 0 else 'no'}\n" for i in range
 @pytest.mark.parametrize(
     ("value", "other", "same"),
     [
-        ("e\u0301", "\u00e9", True),
-        ("1", "1.0", True),
-        ("-0.0", "0.0", True),
-        ("0", "-0", True),
-        ("1.50", "1.5", True),
-        ("-2.0", "-2", True),
-        ("007", "7", False),
-        ("a", "A", False),
-        ("1e3", "1000", False),
-        ("1.", "1", True),
+        ("e\u0301", "\u00e9", True), ("1", "1.0", True), ("-0.0", "0.0", True), ("0", "-0", True), ("1.50", "1.5", True),
+        ("-2.0", "-2", True), ("007", "7", False), ("a", "A", False), ("1e3", "1000", False), ("1.", "1", True),
         ("1.0.0", "1.0", False),
     ],
-)
+)  # fmt: skip
 def test_equal_categories_have_one_key(value, other, same):
     assert (category_key(value) == category_key(other)) == same
 
@@ -231,14 +223,10 @@ def test_dates_that_are_zero_are_missing(load):
 @pytest.mark.parametrize(
     ("cell", "form"),
     [
-        ("12/31/24", "%m/%d/%y"),
-        ("1/31/2024 4:30 PM", "%m/%d/%Y %I:%M %p"),
-        ("20240131", "%Y%m%d"),
-        ("31.01.2024", "%d.%m.%Y"),
-        ("2024-01-31 04:30 PM", "%Y-%m-%d %I:%M %p"),
-        ("31-Jan-2024", "%d-%b-%Y"),
+        ("12/31/24", "%m/%d/%y"), ("1/31/2024 4:30 PM", "%m/%d/%Y %I:%M %p"), ("20240131", "%Y%m%d"),
+        ("31.01.2024", "%d.%m.%Y"), ("2024-01-31 04:30 PM", "%Y-%m-%d %I:%M %p"), ("31-Jan-2024", "%d-%b-%Y"),
     ],
-)
+)  # fmt: skip
 def test_other_dates_are_refused_with_the_format_to_set(load, cell, form):
     text = f"d,y\n{cell},0\n{cell},1\n"
     with pytest.raises(InputError) as caught:

@@ -32,43 +32,18 @@ SPACED = Spelling(decimal=",", thousands="space", symbols=("kr",))
 @pytest.mark.parametrize(
     ("spelling", "text", "number"),
     [
-        (GERMAN, "1,5", 1.5),
-        (GERMAN, "1.234,5", 1234.5),
-        (GERMAN, "-1.234.567", -1234567.0),
-        (GERMAN, "€ 3,20", 3.2),
-        (GERMAN, "12,5 %", 12.5),
-        (GERMAN, "1.5", None),
-        (GERMAN, "1.23,5", None),
-        (GERMAN, "1,5,5", None),
-        (ENGLISH, "$1,234", 1234.0),
-        (ENGLISH, "-$1,234.50", -1234.5),
-        (ENGLISH, "$-2", -2.0),
-        (ENGLISH, "12.5%", 12.5),
-        (ENGLISH, "USD 7 USD", 7.0),
-        (ENGLISH, "(1,234.50)", -1234.5),
-        (PLAIN, "(7)", -7.0),
-        (PLAIN, "(-7)", None),
-        (PLAIN, "()", None),
-        (GERMAN, "(1.234,5 €)", -1234.5),
-        (GERMAN, "1.234,50-", -1234.5),
-        (GERMAN, "12,50- €", -12.5),
-        (GERMAN, "1-", None),
-        (GERMAN, "-1,5-", None),
-        (PLAIN, "0.5-", -0.5),
-        (PLAIN, "\u22125", -5.0),
-        (GERMAN, "\u20131.234,5 €", -1234.5),
-        (PLAIN, "\u2013", None),
-        (ENGLISH, "12,34", None),
-        (ENGLISH, "$", None),
-        (ENGLISH, "$$1", None),
-        (ENGLISH, "1_000", None),
-        (ENGLISH, "1,234e2", 123400.0),
-        (SPACED, "1 234 567,5 kr", 1234567.5),
-        (SPACED, "1\u202f234", 1234.0),
-        (SPACED, "1\u00a0234", 1234.0),
+        (GERMAN, "1,5", 1.5), (GERMAN, "1.234,5", 1234.5), (GERMAN, "-1.234.567", -1234567.0), (GERMAN, "€ 3,20", 3.2),
+        (GERMAN, "12,5 %", 12.5), (GERMAN, "1.5", None), (GERMAN, "1.23,5", None), (GERMAN, "1,5,5", None),
+        (ENGLISH, "$1,234", 1234.0), (ENGLISH, "-$1,234.50", -1234.5), (ENGLISH, "$-2", -2.0), (ENGLISH, "12.5%", 12.5),
+        (ENGLISH, "USD 7 USD", 7.0), (ENGLISH, "(1,234.50)", -1234.5), (PLAIN, "(7)", -7.0), (PLAIN, "(-7)", None),
+        (PLAIN, "()", None), (GERMAN, "(1.234,5 €)", -1234.5), (GERMAN, "1.234,50-", -1234.5), (GERMAN, "12,50- €", -12.5),
+        (GERMAN, "1-", None), (GERMAN, "-1,5-", None), (PLAIN, "0.5-", -0.5), (PLAIN, "\u22125", -5.0),
+        (GERMAN, "\u20131.234,5 €", -1234.5), (PLAIN, "\u2013", None), (ENGLISH, "12,34", None), (ENGLISH, "$", None),
+        (ENGLISH, "$$1", None), (ENGLISH, "1_000", None), (ENGLISH, "1,234e2", 123400.0),
+        (SPACED, "1 234 567,5 kr", 1234567.5), (SPACED, "1\u202f234", 1234.0), (SPACED, "1\u00a0234", 1234.0),
         (SPACED, "12 34", None),
     ],
-)
+)  # fmt: skip
 def test_a_number(spelling: Spelling, text: str, number: float | None) -> None:
     parsed = spelling.plain_numbers([text])[0].as_py()
     assert (None if parsed is None else float(parsed)) == number
@@ -398,18 +373,8 @@ def test_pyarrow_and_plain_python_read_the_same(data, separator, keep):
 
 def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
     numbers = [
-        "0.1",
-        "1e-320",
-        "4.35",
-        "123456789012345678e-5",
-        "9007199254740992",
-        "1e300",
-        "-0",
-        ".5",
-        "5.",
-        "+3",
-        "(8)",
-    ]
+        "0.1", "1e-320", "4.35", "123456789012345678e-5", "9007199254740992", "1e300", "-0", ".5", "5.", "+3", "(8)",
+    ]  # fmt: skip
     expected = [-8.0 if cell == "(8)" else float(cell) for cell in numbers]
     data = "".join(f"{cell},y\n" for cell in numbers)
     assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected

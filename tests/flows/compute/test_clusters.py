@@ -209,14 +209,10 @@ TWO = [(GIB, 1), (GIB, 1)]
 @pytest.mark.parametrize(
     ("cache", "memory", "rooms", "stream"),
     [
-        ("auto", GIB, TWO, False),
-        ("auto", GIB + 1, TWO, True),
-        ("memory", 8 * GIB, TWO, False),
-        ("stream", 1, TWO, True),
-        ("auto", 800 * GIB, [(0, 4)], False),
-        ("auto", 800 * GIB, [(0, 4), (GIB, 1)], False),
+        ("auto", GIB, TWO, False), ("auto", GIB + 1, TWO, True), ("memory", 8 * GIB, TWO, False), ("stream", 1, TWO, True),
+        ("auto", 800 * GIB, [(0, 4)], False), ("auto", 800 * GIB, [(0, 4), (GIB, 1)], False),
     ],
-)
+)  # fmt: skip
 def test_auto_keeps_what_fits_in_half_of_the_memory(cache, memory, rooms, stream):
     chosen, why = choose_cache(cache, memory, 2**20, rooms)
     assert chosen is stream

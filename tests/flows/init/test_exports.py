@@ -122,20 +122,12 @@ def test_dates_of_a_spreadsheet() -> None:
 @pytest.mark.parametrize(
     ("values", "decimal", "thousands", "symbols"),
     [
-        (["1.5", "2"], ".", None, ()),
-        (["1,5", "2"], ",", None, ()),
-        (["0,125", "0,250"], ",", None, ()),
-        (["1,234", "2,500"], ".", ",", ()),
-        (["1.234,5", "7"], ",", ".", ()),
-        (["1 234,5", "7"], ",", "space", ()),
-        (["1'234.5", "7"], ".", "'", ()),
-        (["US$ 5", "US$ 6"], ".", None, ("US$",)),
-        (["5 %", "$6"], ".", None, ("$", "%")),
-        (["1.2.2024", "2.2.2024"], ".", None, ()),
-        (["a", "b"], ".", None, ()),
-        (["1,2,3", "2,3"], ".", None, ()),
+        (["1.5", "2"], ".", None, ()), (["1,5", "2"], ",", None, ()), (["0,125", "0,250"], ",", None, ()),
+        (["1,234", "2,500"], ".", ",", ()), (["1.234,5", "7"], ",", ".", ()), (["1 234,5", "7"], ",", "space", ()),
+        (["1'234.5", "7"], ".", "'", ()), (["US$ 5", "US$ 6"], ".", None, ("US$",)), (["5 %", "$6"], ".", None, ("$", "%")),
+        (["1.2.2024", "2.2.2024"], ".", None, ()), (["a", "b"], ".", None, ()), (["1,2,3", "2,3"], ".", None, ()),
     ],
-)
+)  # fmt: skip
 def test_how_numbers_are_written(values, decimal, thousands, symbols):
     _, spelling = contents_of(pa.table({"c": values}), np.zeros(len(values), dtype=bool))
     assert (spelling.decimal, spelling.thousands, spelling.symbols) == (decimal, thousands, symbols)
@@ -144,13 +136,9 @@ def test_how_numbers_are_written(values, decimal, thousands, symbols):
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ({"1": 5, "2": 5, "-": 9}, ["-"]),
-        ({"1": 5, "b": 5}, None),
-        ({str(i): 2 for i in range(30)} | {"gone": 9}, ["gone"]),
-        ({str(i): 2 for i in range(30)} | {"gone": 90}, None),
-        ({"1": 95, "2": 95, "gone": 9, "away": 1}, ["away", "gone"]),
-        ({"1": 95, "A12": 2}, None),
-        ({"-": 5, "?": 5}, None),
+        ({"1": 5, "2": 5, "-": 9}, ["-"]), ({"1": 5, "b": 5}, None), ({str(i): 2 for i in range(30)} | {"gone": 9}, ["gone"]),
+        ({str(i): 2 for i in range(30)} | {"gone": 90}, None), ({"1": 95, "2": 95, "gone": 9, "away": 1}, ["away", "gone"]),
+        ({"1": 95, "A12": 2}, None), ({"-": 5, "?": 5}, None),
     ],
 )  # fmt: skip
 def test_words_for_missing_values(counts: dict[str, int], words: list[str] | None) -> None:

@@ -52,17 +52,8 @@ GIVEN: dict[str, Any] = {
     "decimal": ".", "labels": "numbers", "columns": None,
 }  # fmt: skip
 OF_OTHER_FORMATS = {
-    "source",
-    "format",
-    "label",
-    "where",
-    "query",
-    "sheet",
-    "n_features",
-    "zero_based",
-    "qid",
-    "version",
-}
+    "source", "format", "label", "where", "query", "sheet", "n_features", "zero_based", "qid", "version",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("key", sorted(set(Source.model_fields) - OF_OTHER_FORMATS - {"columns"}))

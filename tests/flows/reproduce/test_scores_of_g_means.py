@@ -101,14 +101,10 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
 @pytest.mark.parametrize(
     ("measure", "paper", "here", "expected"),
     [
-        ("test", 50.0, 50.0, True),
-        ("test", 50.0, 49.9, False),
-        ("seconds", 1.0, 0.9, True),
-        ("seconds", 1.0, 1.1, False),
-        ("test", np.nan, 50.0, False),
-        ("test", 50.0, np.nan, False),
+        ("test", 50.0, 50.0, True), ("test", 50.0, 49.9, False), ("seconds", 1.0, 0.9, True), ("seconds", 1.0, 1.1, False),
+        ("test", np.nan, 50.0, False), ("test", 50.0, np.nan, False),
     ],
-)
+)  # fmt: skip
 def test_which_cells_reach_the_paper(measure, paper, here, expected):
     cells = pd.DataFrame({"measure": [measure], "difference": [here - paper]})
     assert reaches(cells, 0.0).tolist() == [expected]

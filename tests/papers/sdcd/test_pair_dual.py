@@ -198,14 +198,10 @@ def test_pairs_beyond_32_bits():
 @pytest.mark.parametrize(
     ("n_blocks", "length", "sizes"),
     [
-        (1, {"epochs": 3}, [32, 32, 32]),
-        (1, {"steps": 70}, [70]),
-        (1, {"steps": "all"}, [9 * 23]),
-        (3, {"epochs": 2}, [32, 32]),
-        (3, {"steps": 70}, [32, 32, 6]),
-        (3, {"steps": "all"}, [32] * 6 + [15]),
+        (1, {"epochs": 3}, [32, 32, 32]), (1, {"steps": 70}, [70]), (1, {"steps": "all"}, [9 * 23]),
+        (3, {"epochs": 2}, [32, 32]), (3, {"steps": 70}, [32, 32, 6]), (3, {"steps": "all"}, [32] * 6 + [15]),
     ],
-)
+)  # fmt: skip
 def test_rounds_and_passes(n_blocks, length, sizes):
     states = list(sdcd(blocks_of(*small(), n_blocks), 1e-2, seed=0, **length))
     taken = np.cumsum(sizes)
