@@ -103,10 +103,7 @@ REFUSED = {
     ],
     aucdist.HingeClassifier: [
         ({"penalty": "l3"}, "unknown penalty 'l3'"),
-        (
-            {"penalty": "l1"},
-            "solver 'sdcd' does not support penalty='l1': use solver scd or comid or rda or psa",
-        ),
+        ({"penalty": "l1"}, "solver 'sdcd' does not support penalty='l1': use solver scd or comid or rda or psa"),
         ({"penalty": "l1", "solver": "pegasos"}, "solver 'pegasos' does not support penalty='l1'"),
         (
             {"solver": "psa"},

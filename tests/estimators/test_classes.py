@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from support.linear_models import fit_counting
@@ -98,7 +98,7 @@ def test_scores_are_in_units_of_their_spread(digits):
 
 
 @pytest.mark.parametrize(
-    "model", [aucdist.LinkClassifier(), aucdist.PairwiseHingeClassifier(calibration="logit", tol=1e-2)], ids=str
+    "model", [aucdist.LinkClassifier(), aucdist.PairwiseHingeClassifier(calibration="logit", lam=0.1, tol=0.1)], ids=str
 )
 def test_probabilities(model, digits, topics):
     (X, y), topics = (array[:160] for array in digits), topics[:160]
@@ -162,9 +162,11 @@ def test_class_weight_is_of_the_rows_of_each_class(digits):
 
 def test_scikit_learns_tools(digits, topics):
     X, y = digits
-    pipeline = make_pipeline(StandardScaler(), aucdist.PairwiseHingeClassifier(lam=0.1, tol=1e-2, calibration="logit"))
-    assert cross_val_score(pipeline, X, y, scoring="roc_auc_ovr", cv=2, error_score="raise").min() > 0.95
-    assert cross_val_score(pipeline, X, y, cv=2, error_score="raise").min() > 0.8
+    pipeline = make_pipeline(StandardScaler(), aucdist.PairwiseHingeClassifier(lam=0.1, tol=0.1, calibration="logit"))
+    scorers = {"area": "roc_auc_ovr", "own": lambda model, X, y: model.score(X, y)}
+    folds = cross_validate(pipeline, X[:160], y[:160], scoring=scorers, cv=2, error_score="raise")
+    assert folds["test_area"].min() > 0.95
+    assert folds["test_own"].min() > 0.8
     ranked = make_pipeline(StandardScaler(), aucdist.PairwiseHingeClassifier(lam=0.1))
     assert cross_val_score(ranked, X, topics, scoring="roc_auc", cv=2, error_score="raise").min() > 0.95
 
@@ -324,10 +326,7 @@ def test_what_is_for_one_class(digits):
         (np.arange(5000) % 1500, "1500 values .*predicts classes, not numbers"),
         (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': one class only"),
         (np.column_stack([np.arange(5000) % 3, np.arange(5000) % 2]), "not all 0 and 1"),
-        (
-            pd.DataFrame({0: np.arange(5000) % 2, 1: 1 - np.arange(5000) % 2}).set_axis(["a", "a"], axis=1),
-            "two classes",
-        ),
+        (pd.DataFrame(np.eye(2, dtype=int)[np.arange(5000) % 2], columns=["a", "a"]), "two classes"),
         (sp.csr_matrix(np.ones((5000, 1))), "one column"),
     ],
 )
@@ -343,7 +342,7 @@ def test_a_class_that_cannot_be_calibrated_is_named(digits):
     with pytest.raises(
         InputError, match=r"class 'rare': calibration scores each row by a model of other rows, and needs at least 2"
     ):
-        aucdist.PairwiseHingeClassifier(calibration="logit").fit(X, y)
+        aucdist.PairwiseHingeClassifier(calibration="logit", lam=0.1, tol=0.1).fit(X, y)
 
 
 def test_one_warning_names_the_classes(digits):

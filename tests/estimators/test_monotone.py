@@ -34,7 +34,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 10**6), bins=st.sampled_from([2, 3, 8, 64]), linear=st.sampled_from(["keep", "drop"]),
     pairs=st.sampled_from([0, 2]), lam=st.sampled_from([1.0, 1e-2, 1e-3]), weighted=st.booleans(),

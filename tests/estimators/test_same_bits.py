@@ -28,12 +28,8 @@ ROWS = {
     "weighted": Block.of(X, Y, weight=np.random.default_rng(1).uniform(0.2, 3.0, len(Y))),
     "in groups": Block.of(X, Y, group=np.random.default_rng(2).integers(0, 20, len(Y))),
 }
-HINGE, LINK, RAMP, SQUARE = (
-    "PairwiseHingeClassifier",
-    "LinkClassifier",
-    "PairwiseRampClassifier",
-    "PairwiseSquareClassifier",
-)
+HINGE, LINK = "PairwiseHingeClassifier", "LinkClassifier"
+RAMP, SQUARE = "PairwiseRampClassifier", "PairwiseSquareClassifier"
 MARGIN, SIGNS = "MarginMeanClassifier", {0: "increasing", 2: "decreasing"}
 PLANE = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(X, Y), random_state=0)
 SOLVERS = [
@@ -87,8 +83,8 @@ def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:
 def test_a_fit_has_the_same_bits_wherever_the_rows_lie(name, rows, parameters, client):
     load, streamed = functools.partial(part, rows), (name, rows, parameters) in SOLVERS
     expected = bits(name, LocalBlocks.load(load, N_BLOCKS), parameters)
-    assert bits(name, LocalBlocks.load(load, N_BLOCKS, n_jobs=2), parameters) == expected
-    assert bits(name, LocalBlocks.load(load, N_BLOCKS, stream=True), parameters) == expected
+    for how in ({"n_jobs": 2}, {"stream": True}) if streamed else ({"n_jobs": 2, "stream": True},):
+        assert bits(name, LocalBlocks.load(load, N_BLOCKS, **how), parameters) == expected
     assert bits(name, DaskBlocks.load(client, load, N_BLOCKS, stream=streamed), parameters) == expected
 
 

@@ -146,12 +146,8 @@ def test_a_parameter_that_moved_says_where_to(use):
 def test_points_of_a_grid_name_solvers_and_their_parameters():
     model = PairwiseHingeClassifier(lam=0.1)
     points = points_of(model, {"solver": ["sdcd", "sdcd-perm"], "solver__epochs": [2, 3]})
-    assert [fitted(clone(model).set_params(**p), blocks_of(*small())).history_["round"].iloc[-1] for p in points] == [
-        2,
-        3,
-        2,
-        3,
-    ]
+    models = [fitted(clone(model).set_params(**point), blocks_of(*small())) for point in points]
+    assert [model.history_["round"].iloc[-1] for model in models] == [2, 3, 2, 3]
     with pytest.raises(InputError, match="epochs applies to solver sdcd"):
         points_of(model, {"solver__epochs": [2]})
 
@@ -247,7 +243,7 @@ def test_a_solver_starts_from_weights_or_refuses_a_warm_start(name, solver):
         weights_of(estimator, X, Y)
         weights_of(estimator, X, Y)
     else:
-        with pytest.raises(InputError, match="warm_start must be False"):
+        with pytest.raises(InputError, match=r"always starts from zero \(warm_start must be False\)"):
             model(name, solver, warm_start=True).fit(X, Y)
 
 
