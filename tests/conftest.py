@@ -74,6 +74,23 @@ def client(cluster: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from support.browser import browser, installed
+
+    if installed() is None:
+        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chromium(_chromium: Any) -> Any:
+    """The Chromium of all tests of a process, which has no messages yet."""
+    _chromium.messages.clear()
+    return _chromium
+
+
+@pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data sets; a test that needs it is skipped where there is none."""
     default = Path(__file__).resolve().parents[2] / "shared" / "data"

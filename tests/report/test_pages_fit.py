@@ -5,20 +5,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from support.browser import CLIPPED, WINDOW, Browser, browser, installed
+from support.browser import CLIPPED, WINDOW, Browser
 from test_page import NAMES, PATH, history, pair, report, row, scores, search, with_search  # noqa: F401  # the fixture
 
 from aucdist.report.comparison import render_comparison_page
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.watch import render_watch_page
-
-needs_chromium = pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 def assert_fits(chromium: Browser, folder: Path, page: str) -> None:
@@ -49,12 +41,10 @@ def comparison(n_runs: int) -> str:
     return render_comparison_page(result, [(name, scores(20, 80, seed=i)) for i, name in enumerate(names)])
 
 
-@needs_chromium
 def test_a_comparison_of_four_runs_fits(chromium: Browser, tmp_path: Path) -> None:
     assert_fits(chromium, tmp_path, comparison(4))
 
 
-@needs_chromium
 @pytest.mark.parametrize("shape", [(13, 1), (13, 13), (5, 4)], ids=["curve", "two parameters", "three parameters"])
 def test_the_page_of_a_search_fits(chromium: Browser, tmp_path: Path, report: Report, shape: tuple[int, int]) -> None:  # noqa: F811
     more = {} if shape != (5, 4) else {"class_weight": "balanced"}
@@ -67,7 +57,6 @@ def test_the_page_of_a_search_fits(chromium: Browser, tmp_path: Path, report: Re
     assert_fits(chromium, tmp_path, page)
 
 
-@needs_chromium
 def test_a_worker_of_a_page_that_is_opened_as_a_file_works(chromium: Browser, tmp_path: Path) -> None:
     """The search of the documentation runs in one; browsers start none for files, which `iframe-worker.js` makes up for."""
     shim = Path(__file__).resolve().parents[2] / "docs" / "pages" / "iframe-worker.js"
@@ -100,7 +89,6 @@ def test_an_alarm_that_is_not_about_the_psi_has_a_mark_and_words_of_its_own() ->
         assert ("0.290, values out of range</figcaption>" in page) == ("outside the range of" in page.split("<h2>")[0])
 
 
-@needs_chromium
 def test_the_figures_of_a_watched_model_can_be_read(chromium: Browser, tmp_path: Path) -> None:
     page = watched("outside")
     assert "pixel_29: 12.5\u00a0% of the rows are outside the range" in page
@@ -144,23 +132,19 @@ TABLES = """
 """
 
 
-@pytest.mark.skipif(installed() is None, reason="there is no Chromium here (Debian: apt-get install chromium)")
-def test_the_page_in_chromium(tmp_path: Path, report) -> None:  # noqa: F811
+def test_the_page_in_chromium(chromium: Browser, tmp_path: Path, report) -> None:  # noqa: F811
     probabilities = scores(200, 800).mapped(lambda v: 1 / (1 + 2.7**-v))
     page = tmp_path / "report.html"
     whole = replace(with_search(report, search(PATH)), probabilities=probabilities, history=history(30))
     page.write_text(render_run_page(whole), encoding="utf-8")
-    with browser(tmp_path / "profile") as chromium:
-        for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):
-            chromium.open(page, width=width, dark=dark)
-            chromium.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert chromium.evaluate("document.documentElement.scrollWidth") <= width
-            assert chromium.evaluate(CONTRAST) == []
-            paper = chromium.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert (sum(map(int, paper[4:-1].split(", "))) < 300) == dark
-        assert chromium.evaluate("document.querySelectorAll('h1').length") == 1
-        assert chromium.evaluate(TABLES) == 0
-        assert chromium.evaluate(
-            "[...document.querySelectorAll('svg')].every(s => s.getBoundingClientRect().height > 50)"
-        )
-        assert chromium.messages == []
+    for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):
+        chromium.open(page, width=width, dark=dark)
+        chromium.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+        assert chromium.evaluate(CONTRAST) == []
+        paper = chromium.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, paper[4:-1].split(", "))) < 300) == dark
+    assert chromium.evaluate("document.querySelectorAll('h1').length") == 1
+    assert chromium.evaluate(TABLES) == 0
+    assert chromium.evaluate("[...document.querySelectorAll('svg')].every(s => s.getBoundingClientRect().height > 50)")
+    assert chromium.messages == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from support.browser import CLIPPED, WINDOW, Browser, browser, installed
+from support.browser import CLIPPED, WINDOW, Browser
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report.run import Report, render_run_page
@@ -234,23 +234,16 @@ def test_a_bound_of_exactly_0() -> None:
     assert "the training objective is at most 0\u00a0% above its minimum" in render_run_page(made(3, excess=0.0))
 
 
-@pytest.mark.skipif(installed() is None, reason="needs a browser")
 @pytest.mark.parametrize("n_classes", [3, 100])
-def test_the_page_fits(n_classes: int, tmp_path: Path) -> None:
+def test_the_page_fits(n_classes: int, chromium: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(render_run_page(made(n_classes)), encoding="utf-8")
-    with browser(tmp_path / "profile") as window:
-        for width in (1300, 400):
-            assert_page_fits(window, page, width)
+    for width in (1300, 400):
+        chromium.open(page, width=width)
+        assert chromium.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def assert_page_fits(window: Browser, page: Path, width: int) -> None:
-    window.open(page, width=width)
-    assert window.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.skipif(installed() is None, reason="needs a browser")
-def test_operating_points_have_a_table_of_their_own_that_fits(tmp_path: Path) -> None:
+def test_operating_points_have_a_table_of_their_own_that_fits(chromium: Browser, tmp_path: Path) -> None:
     report, rate = made(4), {"value": 0.5, "interval": [0.4, 0.6]}
     cost = {"value": 1.4429511, "interval": [1.3211019, 1.5970482], "without_model": 4.264}
     point = {"target": {"cost": {"false_positive": 5, "miss": "cost_column"}}, "rows": "test", "expected_cost": cost}
@@ -259,6 +252,5 @@ def test_operating_points_have_a_table_of_their_own_that_fits(tmp_path: Path) ->
     page = tmp_path / "page.html"
     page.write_text(render_run_page(report), encoding="utf-8")
     assert "<td>144</td><td>132 to 160</td><td>426</td>" in page.read_text(encoding="utf-8")
-    with browser(tmp_path / "profile") as window:
-        window.open(page, width=WINDOW)
-        assert window.evaluate(CLIPPED) == []
+    chromium.open(page, width=WINDOW)
+    assert chromium.evaluate(CLIPPED) == []

@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-from support.browser import CLIPPED, WINDOW, browser, installed
+from support.browser import CLIPPED, WINDOW, Browser
 from support.small_paper import load_paper
 
 from flows.reproduce.kind import Kind, TaskKey, Version
@@ -33,23 +32,21 @@ def results_of_all(experiment: Kind) -> dict[TaskKey, Any]:
     }
 
 
-@pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
-def test_the_tables_of_the_papers_fit(tmp_path: Path) -> None:
-    with browser(tmp_path / "profile") as chromium:
-        for paper, name in (("000", "table2"), ("003", "keel"), ("004", "low-linear")):
-            config = load_paper(paper)
-            experiment = config.experiments[name]
-            report = replace(experiment.report(results_of_all(experiment)), figures=())
-            _, cells = next(report.tables[0].body())
-            assert all("." in texts[0] for texts, _ in cells)
-            url = "s3://bucket/folder-of-the-data/" + "long-name-" * 5 + ".dat"
-            versions = {
-                key: Version(d.name, url, 48842, 123, 11687, "1", "0" * 64) for key, d in experiment.datasets.items()
-            }
-            page = tmp_path / f"{paper}.html"
-            page.write_text(
-                render_paper_page(config.title, config.departures, [report], versions, "x: 1"), encoding="utf-8"
-            )
-            chromium.open(page, width=WINDOW)
-            assert chromium.evaluate("document.documentElement.scrollWidth") <= WINDOW
-            assert chromium.evaluate(CLIPPED) == [], paper
+def test_the_tables_of_the_papers_fit(chromium: Browser, tmp_path: Path) -> None:
+    for paper, name in (("000", "table2"), ("003", "keel"), ("004", "low-linear")):
+        config = load_paper(paper)
+        experiment = config.experiments[name]
+        report = replace(experiment.report(results_of_all(experiment)), figures=())
+        _, cells = next(report.tables[0].body())
+        assert all("." in texts[0] for texts, _ in cells)
+        url = "s3://bucket/folder-of-the-data/" + "long-name-" * 5 + ".dat"
+        versions = {
+            key: Version(d.name, url, 48842, 123, 11687, "1", "0" * 64) for key, d in experiment.datasets.items()
+        }
+        page = tmp_path / f"{paper}.html"
+        page.write_text(
+            render_paper_page(config.title, config.departures, [report], versions, "x: 1"), encoding="utf-8"
+        )
+        chromium.open(page, width=WINDOW)
+        assert chromium.evaluate("document.documentElement.scrollWidth") <= WINDOW
+        assert chromium.evaluate(CLIPPED) == [], paper
