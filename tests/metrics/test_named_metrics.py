@@ -4,8 +4,6 @@ import functools
 import inspect
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn import metrics as sk
 from sklearn.exceptions import UndefinedMetricWarning
+from support.forked_workers import start_program
 from threadpoolctl import threadpool_limits
 
 from aucdist import metrics
@@ -277,7 +276,6 @@ def test_dask_collections_are_counted_chunk_by_chunk():
 # ---- `roc_auc_score` against scikit-learn's own tests of its function for two classes, run with ours in its place ----
 
 
-TESTS = Path(__file__).parents[1]
 MODULES = ("test_ranking", "test_common")
 CHOSEN = (
     "(test_ranking and (partial_roc_auc or non_binary_class or scale_invariance or roc_curve or at_thresholds) and not toydata)"
@@ -286,15 +284,19 @@ CHOSEN = (
 """Of scikit-learn's tests those that call the function for two classes; `toydata` and `multilabel` go on to several labels."""
 
 
-def test_scikit_learns_own_tests_pass(tmp_path):
+RUN_PYTEST = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+
+
+def test_scikit_learns_own_tests_pass(tmp_path, monkeypatch):
     """In a process of its own, because scikit-learn's tests need other settings of pytest than ours."""
-    command = [sys.executable, "-m", "pytest", "-p", "support.ours_in_sklearn", "-p", "no:cacheprovider", "-q", "-rA"]
-    command += ["-c", os.devnull, "--rootdir", str(tmp_path), "-k", CHOSEN, "--pyargs"]
-    command += [f"sklearn.metrics.tests.{module}" for module in MODULES]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]), "PYTEST_ADDOPTS": ""}
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert process.returncode == 0, process.stdout[-5000:]
-    assert sum(line.startswith("PASSED") for line in process.stdout.splitlines()) >= 25 + 13  # of the two modules
+    words = ["-p", "support.ours_in_sklearn", "-p", "no:cacheprovider", "-q", "-rA", "-c", os.devnull, "--rootdir", "."]
+    words += ["-k", CHOSEN, "--pyargs", *(f"sklearn.metrics.tests.{module}" for module in MODULES)]
+    monkeypatch.setenv("PYTEST_ADDOPTS", "")
+    process = start_program(RUN_PYTEST, *words, cwd=tmp_path, output=tmp_path / "printed")
+    process.join()
+    printed = (tmp_path / "printed").read_text(encoding="utf-8")
+    assert process.exitcode == 0, printed[-5000:]
+    assert sum(line.startswith("PASSED") for line in printed.splitlines()) >= 25 + 13  # of the two modules
 
 
 @pytest.mark.parametrize("max_fpr", [None, 0.3])

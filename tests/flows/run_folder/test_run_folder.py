@@ -2,11 +2,8 @@
 
 import errno
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import fsspec
@@ -14,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.command_line import run
+from support.forked_workers import start_program
 
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
@@ -275,11 +273,10 @@ def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         command: [str(tmp_path_factory.mktemp(command) / "out") if arg == "out" else arg for arg in args]
         for command, (args, _) in COMMANDS.items()
     }
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PREFECT_API_URL": ""}
-    started = json.dumps([expanded(folder, args) for args in lines.values()])
-    command = [sys.executable, "-c", PAUSED, started]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    started, printed = json.dumps([expanded(folder, args) for args in lines.values()]), folder / "printed"
+    process = start_program(PAUSED, started, cwd=folder, output=printed)
+    process.join()
+    assert process.exitcode == 0, printed.read_text(encoding="utf-8")
     return lines
 
 
