@@ -112,6 +112,8 @@ def of_probability(**changes: Any) -> Any:
     return lambda content: content["classes"][0]["probability"].update(changes)
 
 
+NOT_FOR_TWO = "the preprocessor is damaged: it was not made for 2 features"
+NO_DOMAIN = {"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}
 CONTENT = {
     "a later format": (lambda c: c.update(format=5), "model format 5; this aucdist reads up to 4"),
     "a format that is a text": (lambda c: c.update(format="x"), "`format` is not a whole number"),
@@ -130,24 +132,15 @@ CONTENT = {
     "an unknown key": (lambda c: c.update(more=1), "`more`: must be left out"),
     "about as a list": (lambda c: c.update(about=[]), "`about`"),
     "a factor that is nan": (of_preprocessor(factor=[1.0, float("nan")]), "damaged"),
-    "a factor that is too short": (
-        of_preprocessor(factor=[1.0]),
-        "the preprocessor is damaged: it was not made for 2 features",
-    ),
+    "a factor that is too short": (of_preprocessor(factor=[1.0]), NOT_FOR_TWO),
     "a factor of texts": (of_preprocessor(factor=["1", "2"]), "`preprocessor.factor.0`"),
     "no factor": (of_preprocessor(factor=None), "its shift or factor is missing"),
     "a factor without a scale": (of_preprocessor(scale="none"), "its shift or factor is missing"),
-    "log1p of another feature": (
-        of_preprocessor(log1p=[2]),
-        "the preprocessor is damaged: it was not made for 2 features",
-    ),
+    "log1p of another feature": (of_preprocessor(log1p=[2]), NOT_FOR_TWO),
     "log1p of feature -1": (of_preprocessor(log1p=[-1]), "`preprocessor.log1p.0`"),
     "nothing to fill in": (of_preprocessor(fill=None), "and its values to fill in contradict each other"),
     "an unknown scale": (of_preprocessor(scale="z"), "unknown scale 'z'"),
-    "probabilities of another kind": (
-        of_probability(kind="x"),
-        "`classes.0.probability`: must be a mapping whose 'kind' is",
-    ),
+    "another kind of map": (of_probability(kind="x"), "`classes.0.probability`: must be a mapping whose 'kind' is"),
     "a kind that is a list": (of_probability(kind=[1]), "`classes.0.probability`"),
     "a map without points": (of_probability(scores=[], probabilities=[]), "`classes.0.probability.isotonic`: 0 scores"),
     "a map of unequal points": (of_probability(scores=[1.0]), "1 scores, but 2 probabilities"),
@@ -156,12 +149,9 @@ CONTENT = {
     "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
     "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
     "nan where anything may stand": (lambda c: c["about"].update(n=[1, np.nan]), "Out of range float values"),
-    "a link without a domain": (
-        of_class(probability={"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}),
-        "damaged",
-    ),
+    "a link without a domain": (of_class(probability=NO_DOMAIN), "damaged"),
     "a file elsewhere": (
-        lambda c: c["files"].update({"../secret.npy": "0" * 64}),
+        lambda c: c["files"].update({"../a.npy": "0" * 64}),
         "is not the name of a file in its folder",
     ),
     "odds of 0": (of_probability(odds=0.0), "greater than 0"),
@@ -224,8 +214,5 @@ def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) 
 def test_costs_that_are_none_are_refused(folder: Path, cost: Any) -> None:
     change(folder, lambda content: content["about"].update({"operating_point": {"cost": cost}}))
     source = parse_source({"source": "rows.csv", "format": "csv", "label": "y"}, "the source")
-    with pytest.raises(
-        InputError,
-        match=r"cost must be a mapping|miss must be a number above 0 and finite; got -2",
-    ):
+    with pytest.raises(InputError, match=r"cost must be a mapping|miss must be a number above 0 and finite; got -2"):
         costs_of_scoring(source, load_model(str(folder)))

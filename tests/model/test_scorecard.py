@@ -191,9 +191,8 @@ def test_losses_of_model_and_card():
     scores = exact.decision_function(X)
     by_pairs = np.maximum(0.0, 1.0 - np.subtract.outer(scores[y > 0], scores[y < 0])).mean()
     assert losses["loss_of_model"] == pytest.approx(by_pairs)
-    assert (
-        abs(losses["loss"] - losses["loss_of_model"]) <= card.rounding["pair"]
-    )  # the hinge is 1-Lipschitz in the margin
+    value = abs(losses["loss"] - losses["loss_of_model"])
+    assert value <= card.rounding["pair"]  # the hinge is 1-Lipschitz in the margin
     values = losses_of_card(exact.with_weights(about={}), card, parts)["train"]
     expected = [
         log_loss(y, of.probabilities(of.decision_function(X)), labels=[-1, 1]) for of in (card_model(card), exact)

@@ -192,14 +192,8 @@ TOP, SIGNED = TopNegatives(0.2), L2(signs=np.array([1, -1, 0, 2], dtype=np.int8)
 )
 def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, penalty, subset, lam):
     X, y = small(*classes)
-    exact, cells = (
-        solve(
-            planes(blocks_of(X, y, n_blocks), most, penalty=penalty, subset=subset).rounds(lam),
-            tol=1e-5,
-            max_passes=400,
-        )
-        for most in (ALL, 0)
-    )
+    both = (planes(blocks_of(X, y, n_blocks), most, penalty=penalty, subset=subset) for most in (ALL, 0))
+    exact, cells = (solve(each.rounds(lam), tol=1e-5, max_passes=400) for each in both)
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
     if penalty is SIGNED:
@@ -208,9 +202,7 @@ def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, penalty, su
         np.testing.assert_array_equal(cells.w == 0.0, exact.w == 0.0)
 
 
-@pytest.mark.skipif(
-    numba.config.DISABLE_JIT, reason="4 000 rows are many for plain Python; the other tests run its kernels"
-)
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="4 000 rows are many for plain Python, and others run its kernels")
 def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     for positive in (0.2, 0.8):

@@ -65,11 +65,8 @@ def test_random_problems_against_a_quadratic_programme(part):
 def test_l1_against_a_linear_programme(seed):
     X, y, weight, subset, lam = random_problem(seed)
     best = top_optimum_l1(X, y, lam, subset.max_fpr * weight[y < 0].sum(), weight)
-    c = solve(
-        AllPairs().rounds(blocks_of(X, y, weight=weight), lam, penalty="l1", max_fpr=subset.max_fpr),
-        tol=1e-6,
-        max_passes=1000,
-    ).certificate
+    rounds = AllPairs().rounds(blocks_of(X, y, weight=weight), lam, penalty="l1", max_fpr=subset.max_fpr)
+    c = solve(rounds, tol=1e-6, max_passes=1000).certificate
     assert c.dual <= best * (1 + 1e-9)
     assert c.primal == pytest.approx(best, rel=2e-6)
 
@@ -151,10 +148,8 @@ def test_the_fractions_weigh_what_is_wanted(width, offset):
 
 def test_no_width_leaves_the_hard_cutoff():
     scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
-    assert (
-        smooth_cutoff(cutoff_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9)))
-        is None
-    )
+    hard, weigh = cutoff_of(scores, np.ones(9), 3.0), partial(weigh_bands, scores, np.ones(9))
+    assert smooth_cutoff(hard, hinge, 3.0, 0.0, weigh) is None
 
 
 @pytest.mark.parametrize("scores", [[1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25], [1e17] * 4])
@@ -211,11 +206,9 @@ def test_the_mean_hinge_and_its_slopes_are_those_of_single_pairs(drawn):
         t = 1.0 + score - positives[0]
         # A pair at an end of the band may fall on either side, by rounding: the limits of its slope.
         ends = [np.clip((t + e + h) / (2.0 * h), 0.0, 1.0) for e in (-error, error)]
-        assert at[j] == pytest.approx(
-            mean_over(positives, [smoothed_hinge(s, h) for s in t]),
-            rel=1e-9,
-            abs=h + error if h < 1e-6 else 2.0 * h * of_slopes + 10 * error,
-        )
+        margin = h + error if h < 1e-6 else 2.0 * h * of_slopes + 10 * error
+        value = mean_over(positives, [smoothed_hinge(s, h) for s in t])
+        assert at[j] == pytest.approx(value, rel=1e-9, abs=margin)
         assert mean_over(positives, ends[0]) - of_slopes <= slopes[j] <= mean_over(positives, ends[1]) + of_slopes
         expected = mean_over(positives, changes * ends[0])
         spread = mean_over(positives, ends[1] - ends[0])

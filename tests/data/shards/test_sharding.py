@@ -15,13 +15,7 @@ from support.sharded import contents, shard_data
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards import sharding
-from aucdist.data.shards.manifest import (
-    read_manifest,
-    read_schema,
-    read_shard,
-    verify_shard,
-    write_shards,
-)
+from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard, write_shards
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import permuted, request
 from aucdist.data.sources import Source

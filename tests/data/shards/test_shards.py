@@ -14,14 +14,7 @@ from support.sharded import commit_manifest, current_manifest
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.manifest import (
-    CURRENT,
-    read_manifest,
-    read_schema,
-    read_shard,
-    verify_shard,
-    write_shards,
-)
+from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema, read_shard, verify_shard, write_shards
 from aucdist.data.shards.sharding import Simulation, simulate
 from aucdist.errors import InputError
 from aucdist.metrics import roc_auc_score
