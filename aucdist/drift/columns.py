@@ -13,13 +13,14 @@ from aucdist.metrics.ranking import auc
 SUSPICIOUS = 0.99
 """The AUC of a single column from which it is reported."""
 MIN_CLASS_ROWS = 20
-"""The smallest number of rows of a class. Fewer rows are too often separated by chance."""
+"""The smallest number of rows of a class, or of a category that has a share of its own."""
 NEARLY_ALL = 0.95
 """The share of positive rows from which a value reveals the label."""
 MAX_FLAG_VALUES = 10
 """The largest number of values of a numeric flag, whose single values are examined."""
 MIN_ROWS = 10
-"""The smallest number of rows of a value that may reveal the label."""
+"""The smallest number of rows of a class that one column separates, and of a value that may reveal the label. A column of noise
+that separates ten rows of each class has a probability of 1e-5."""
 MIN_POSITIVE_SHARE = 0.05
 """The smallest share of all positives that such a value has."""
 MAX_CHANCE = 1e-4
@@ -72,7 +73,7 @@ def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
 
 def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
     n_pos = positives.sum()
-    if min(n_pos, rows.sum() - n_pos) < MIN_CLASS_ROWS:
+    if min(n_pos, rows.sum() - n_pos) < MIN_ROWS:
         return 0.5
     area = auc_and_deviation(values, rows, positives)[0]
     return max(area, 1.0 - area)

@@ -41,7 +41,9 @@ def test_one_column_alone_against_scikit_learn() -> None:
     assert auc_alone(-values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
     assert auc_alone(np.where(POSITIVE, np.nan, values), POSITIVE) == 1.0  # whether there is a value tells it
     assert auc_alone(np.full(N, np.nan), POSITIVE) == 0.5
-    assert auc_alone(values[:30], np.arange(30) < 3) == 0.5  # too few to say
+    few = np.arange(30) < 10
+    assert auc_alone(np.where(few, 1.0, 0.0), few) == 1.0
+    assert auc_alone(values[:30], np.arange(30) < 9) == 0.5  # too few to say
     distinct, at = np.unique(values, return_inverse=True)
     area, deviation = auc_and_deviation(distinct, np.bincount(at), np.bincount(at, POSITIVE))
     assert area == pytest.approx(expected, abs=1e-12)
@@ -144,6 +146,8 @@ def test_identifiers_and_order() -> None:
     columns = {"user_id": RANDOM.permutation(N), "x": RANDOM.normal(size=N), "count": np.arange(N) * 2.0}
     said = leaks_of(sample(columns), schema(list(columns)))
     assert [text.split("'")[1] for text in said] == ["user_id", "count"]
+    dated = sample({"at.hour": RANDOM.normal(size=N), "at.days": np.arange(N) * 1.0})
+    assert leaks_of(dated, schema(["at.hour", "at.days"], dates={"at": ("hour", "days")})) == []  # no column to drop
     ordered = np.sort(POSITIVE)
     (text,) = leaks_of(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
     assert text.startswith("The rows are in the order of their classes")

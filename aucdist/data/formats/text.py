@@ -263,7 +263,7 @@ def first_row(
                 "NUL characters, which tables in text do not have: name what the file is by `format`, as in --set "
                 "format=parquet, or by `encoding`, as in --set encoding=utf-16; UTF-32 is not read"
             )
-        elif problem is None and "\r" in joined.replace("\r\n", ""):
+        elif problem is None and "\r" in joined and b"\n" not in data:
             problem = "lines end in CR alone, but LF or CR LF is needed: convert them, as by tr '\\r' '\\n' < old > new"
         if problem:
             raise InputError(f"{where}, line {cells[0][0]}: {problem}")

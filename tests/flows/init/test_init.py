@@ -211,6 +211,13 @@ def test_names_of_columns_may_have_line_breaks(tmp_path: Path, monkeypatch: pyte
     assert (list(result["columns"]), result["rows"]) == (["a", "b", "length\nin mm"], 60)
 
 
+def test_a_cell_in_quotes_may_have_a_carriage_return(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f'{i % 7},"{"ok" if i % 4 else "ok" + chr(13) + "?"}",{"ab"[i % 3 == 0]}' for i in range(60)]
+    (tmp_path / "f.csv").write_bytes("\r\n".join(["a,text,y", *rows, ""]).encode())
+    assert result_of("init", "f.csv", "--label", "y")["columns"] == {"a": "number", "text": "categorical"}
+
+
 def test_a_large_packed_file_is_known_by_its_first_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("flows.init.read.MAX_BYTES", 100)
