@@ -217,8 +217,8 @@ def test_dual_points_of_the_top_are_tangents_and_near_the_minimum(
 def test_rows_that_come_to_count_are_chosen_until_the_minimum_is_that_of_all(seed, monkeypatch):
     monkeypatch.setattr(few_rows_module, "MIN_CHOSEN", 0.0)
     monkeypatch.setattr(few_rows_module, "SHARE_CHOSEN", 1.0)
-    X, y, weight, group, _ = problem(seed, 12, 60, weighted=seed % 2 == 0)
-    X, target = X[:, : (5, 70)[seed // 2]], 0.1 * weight[y < 0].sum()
+    X, y, weight, group, _ = problem(seed, 10, 40, weighted=seed % 2 == 0)
+    X, target = X[:, : (5, 50)[seed // 2]], 0.1 * weight[y < 0].sum()
     solution = solve(AllPairs().rounds(blocks(X, y, weight, group, 2), 1e-2, max_fpr=0.1), tol=1e-6, max_passes=60)
     assert solution.certificate.status == "converged"
     best = top_optimum(X, y, 1e-2, target, weight)
