@@ -123,7 +123,7 @@ def test_grades_without_groups_are_one_group(tmp_path):
 
 
 def test_features_are_chosen_within_groups(tmp_path):
-    size = {"n": 300, "n_users": 30}
+    size = {"n": 90, "n_users": 19}
     config = write(tmp_path, "train", size=size, model={"features": "auto", "lam": 0.01, "tol": 0.05})
     assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
     pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)

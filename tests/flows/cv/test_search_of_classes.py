@@ -130,10 +130,8 @@ def test_the_last_fit_has_all_classes_at_the_chosen_setting(whole: tuple[dict[st
 def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], str]) -> None:
     result, _ = whole
     page = page_of(result)
-    assert (
-        "One setting was chosen for all classes, by the mean over 4 classes with equal weights (the macro mean)."
-        in page
-    )
+    said = "One setting was chosen for all classes, by the mean over 4 classes with equal weights (the macro mean)."
+    assert said in page
     assert "These have too few rows for the folds and are left out of the means: 9." in page
     table = page.split('aria-label="Classes over the folds"')[1].split("</table>")[0]
     assert table.count("<tr>") == 1 + 4
