@@ -188,9 +188,8 @@ def test_log1p_of_minus_one_is_refused_with_feature_and_row(sparse):
     X = np.ones((4, 5))
     X[2, 1] = -1
     block = Block.of(sp.csr_matrix(X) if sparse else X, np.ones(4), row_id=np.array([7, 8, 9, 10]))
-    with pytest.raises(
-        InputError, match=r"feature b of row 9 \(counted from 0\) is -1, but log1p needs values above -1"
-    ):
+    told = r"feature b of row 9 \(counted from 0\) is -1, but log1p needs values above -1"
+    with pytest.raises(InputError, match=told):
         fit([block], "maxabs", "numeric")
     with pytest.raises(InputError, match="feature 1 of row 9"):
         Preprocessor((0, 1), "none", None, None).transform(block)
@@ -206,9 +205,8 @@ def test_unknown_names_are_refused():
 def test_values_beyond_floating_point_are_refused(scale):
     X = np.array([[1.0, -1.7e308], [2.0, 1.7e308]]) if scale != "maxabs" else np.array([[1.0, 5e-324], [2.0, 0.0]])
     block = Block.of(X, np.array([-1, 1]))
-    with pytest.raises(
-        InputError, match=r"feature 'b': its values are too large or too small|the length of a row overflows"
-    ):
+    told = r"feature 'b': its values are too large or too small|the length of a row overflows"
+    with pytest.raises(InputError, match=told):
         fit([block], scale, names=["a", "b"], categories={}).transform(block)
 
 

@@ -118,9 +118,8 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     reasons = result_of(*args, "--reasons", 3)["reasons"]
     model = load_model(f"{folder}/model")
     assert {part["feature"] for row in reasons for part in row["compared_with_best"]} == {"age", "job", "sum"}
-    assert (
-        min(part["adds"] for row in reasons for part in row["compared_with_best"]) > 0.0
-    )  # a column in its best cell is no reason
+    smallest = min(part["adds"] for row in reasons for part in row["compared_with_best"])
+    assert smallest > 0.0  # a column in its best cell is no reason
     totals = np.array([sum(part["adds"] for part in row["compared_with_best"]) for row in reasons])
     scores = np.array([row["score"] for row in reasons])
     # All three columns are shown, so the sums differ from the scores by what the best row has.

@@ -119,9 +119,8 @@ def test_mlflow_that_is_not_installed_is_one_line(runs: list[str], monkeypatch: 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "mlflow", None)
     told = run("promote", runs[0], "models:/digits", code=2)[1]
-    assert (
-        told.strip() == "error: mlflow is not installed: in the folder of the source code, run pip install '.[mlflow]'"
-    )
+    value = told.strip()
+    assert value == "error: mlflow is not installed: in the folder of the source code, run pip install '.[mlflow]'"
 
 
 def test_the_uri_names_model_and_alias(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,8 @@ def test_alerts_by_the_day(run: str) -> None:
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
     page = page_of({"run": run})
-    assert (
-        "set for at most 5 alerts a day, on the training rows, which the fit has seen. The number of alerts of " in page
-    )
+    said = "set for at most 5 alerts a day, on the training rows, which the fit has seen. The number of alerts of "
+    assert said in page
     assert f"The model flags {(test['score'] > 0).sum()} of 1,000 test rows (" in page
     assert f", {point['alerts_per_day']:.3g} a day). " in page
 
@@ -146,10 +145,8 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     guarantee = guaranteed_threshold(y, scores, precision=0.8)
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -guarantee.threshold
-    assert (
-        point["guarantee"].items()
-        >= {"guaranteed": guarantee.guaranteed, "meets_target": guarantee.meets_target}.items()
-    )
+    value = point["guarantee"].items()
+    assert value >= {"guaranteed": guarantee.guaranteed, "meets_target": guarantee.meets_target}.items()
     assert "drawn like the threshold rows (600 rows, " in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["meets_target"]
@@ -157,10 +154,8 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
         "With 90 % confidence, the threshold guarantees a recall of at least 90 % on new rows drawn like"
     )
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
-    assert (
-        "No threshold can guarantee a false positive rate of at most 0.01 % with 95 % confidence"
-        in threshold_lines(impossible)[2]
-    )
+    said = "No threshold can guarantee a false positive rate of at most 0.01 % with 95 % confidence"
+    assert said in threshold_lines(impossible)[2]
 
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:

@@ -65,9 +65,8 @@ def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str
     result = watched(store, tmp_path / "monday.parquet", *state)
     assert (result["batch"], result["rows"], result["alarms"]) == ("monday", 1500, [])
     assert {column["name"] for column in result["comparison"]["columns"]} == {"age", "income", "debt", "town"}
-    assert (
-        watched(store, tmp_path / "monday.parquet", *state)["comparison"] == result["comparison"]
-    )  # once more: nothing is added
+    again = watched(store, tmp_path / "monday.parquet", *state)["comparison"]
+    assert again == result["comparison"]  # once more: nothing is added
     labels = table[["left"]].assign(row_id=range(1500))
     labels.loc[1000:, "left"] = None
     labels.to_parquet(tmp_path / "labels.parquet")

@@ -369,9 +369,8 @@ def test_numbers_of_features_have_limits(keys, said):
 
 @pytest.mark.parametrize("weight", [1e300, 1e-170, -1.0, np.nan, np.inf])
 def test_weights_have_limits(weight):
-    with pytest.raises(
-        InputError, match=r"the weight of row 1 \(counted from 0\) is .*; weights are 0, or from 1e-100 to 1e\+100"
-    ):
+    told = r"the weight of row 1 \(counted from 0\) is .*; weights are 0, or from 1e-100 to 1e\+100"
+    with pytest.raises(InputError, match=told):
         Block.of(np.ones((2, 1)), np.array([1, -1]), weight=np.array([1.0, weight]))
     assert Block.of(np.ones((2, 1)), np.array([1, -1]), weight=np.array([0.0, 1e12])).weight.tolist() == [0.0, 1e12]
 
@@ -399,9 +398,8 @@ def a_table(path, values):
 def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch):
     source = a_table(tmp_path / "bomb.parquet", np.zeros(ROWS))
     size = (tmp_path / "bomb.parquet").stat().st_size
-    with pytest.raises(
-        InputError, match=rf"bomb.parquet: the file has {size} bytes and claims {ROWS} rows of 3 columns"
-    ):
+    told = rf"bomb.parquet: the file has {size} bytes and claims {ROWS} rows of 3 columns"
+    with pytest.raises(InputError, match=told):
         read(source)
     with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
         open_rows(source, n_parts=2)

@@ -79,9 +79,8 @@ def test_other_spellings_need_a_format(csv):
     text = lines("when", ["31.1.2025", "01.02.2025", "28.02.2025"])
     data = read(csv(text, dates={"when": ["month", "days"]}, date_format="%d.%m.%Y"))
     assert data.block.X.tolist() == [[1, 20119], [2, 20120], [2, 20147]]
-    with pytest.raises(
-        InputError, match=r"line 2, column 'when': '31\.1\.2025' is not a date as ISO 8601.*`date_format: '%d.%m.%Y'`"
-    ):
+    said = r"line 2, column 'when': '31\.1\.2025' is not a date as ISO 8601.*`date_format: '%d.%m.%Y'`"
+    with pytest.raises(InputError, match=said):
         read(csv(text, dates={"when": ["month"]}))
 
 
@@ -134,9 +133,8 @@ def test_texts_that_are_guessed_to_be_categories_may_not_be_too_many(csv, n_part
     rows = [f"{i},name-{i % 70}" if i % 2 else f"word,name-{i % 70}" for i in range(120)]
     text = lines("a,name", rows, ["no", "yes"] * 60)
     source = csv(text, categorical="auto")
-    with pytest.raises(
-        InputError, match=r"column '(name|a)': \d+ categories, more than 60 in 120 rows.*`drop: \["
-    ) as caught:
+    said = r"column '(name|a)': \d+ categories, more than 60 in 120 rows.*`drop: \["
+    with pytest.raises(InputError, match=said) as caught:
         read(source) if n_parts is None else open_rows(source, n_parts=n_parts)
     assert "list it under `categorical`" in str(caught.value)
     assert read(csv(text, categorical=["a", "name"])).block.n_features == 61 + 70

@@ -153,9 +153,8 @@ def test_another_value_in_the_file_is_an_error_and_the_same_is_none(tmp_path, fr
         tmp_path / "year=2024" / "a.parquet", index=False
     )
     for reading in (read, in_parts):
-        with pytest.raises(
-            InputError, match=r"column 'year': the file has the value '2023', but its folder says '2024'"
-        ):
+        said = r"column 'year': the file has the value '2023', but its folder says '2024'"
+        with pytest.raises(InputError, match=said):
             reading(source(tmp_path))
     assert read(source(tmp_path, drop=["year"])).schema.feature_names == ("x",)
 

@@ -271,9 +271,8 @@ def test_unknown_categories_are_refused_by_default(written_table):
     with pytest.raises(InputError, match="column 'kind': unknown category 'r'; known: "):
         read(written_table("new", NEW), schema=train.schema)
     known = read(written_table("train", TRAIN.replace(",,", ",p,"), categorical=["kind"]))
-    with pytest.raises(
-        InputError, match=r"column 'kind' has 3 values that are unknown categories.*use `unknown: ignore`"
-    ):
+    said = r"column 'kind' has 3 values that are unknown categories.*use `unknown: ignore`"
+    with pytest.raises(InputError, match=said):
         read(written_table("new", NEW.replace("3,,", "3,p,"), unknown="as-missing"), schema=known.schema)
 
 

@@ -141,16 +141,23 @@ def test_a_fingerprint_tells_files_and_options_apart(source, tmp_path):
     assert open_rows(data).fingerprint != reader.fingerprint
 
 
-def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
+@pytest.fixture
+def seen(monkeypatch):
+    """The row groups and the columns of Parquet files that are read."""
+    groups, columns, read_row_groups = [], set(), pq.ParquetFile.read_row_groups
+
+    def read(self, which, *args, **more):
+        groups.extend(which)
+        columns.update(more["columns"])
+        return read_row_groups(self, which, *args, **more)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", read)
+    return groups, columns
+
+
+def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, seen):
     source = table_file(tmp_path / "f").model_copy(update={"where": [("year", ">=", 2004), ("year", "<", 2008)]})
-    groups = []
-    monkeypatch.setattr(
-        pq.ParquetFile,
-        "read_row_groups",
-        lambda self, which, *args, read=pq.ParquetFile.read_row_groups, **kw: (
-            groups.extend(which) or read(self, which, *args, **kw)
-        ),
-    )
+    groups, _ = seen
     opening = open_rows(source, n_parts=50)
     assert opening.n_samples == 20
     assert set(groups) == {2, 3, 4, 5}
@@ -161,18 +168,9 @@ def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
     assert np.concatenate([b.row_id for b in blocks]).tolist() == list(range(20))
 
 
-def test_only_the_columns_that_are_kept_are_read(tmp_path, monkeypatch):
-    source = table_file(tmp_path / "f").model_copy(
-        update={"keep": ["year", "x"], "categorical": [], "where": [("k", "=", "q")]}
-    )
-    columns = set()
-    monkeypatch.setattr(
-        pq.ParquetFile,
-        "read_row_groups",
-        lambda self, *args, read=pq.ParquetFile.read_row_groups, **kw: (
-            columns.update(kw["columns"]) or read(self, *args, **kw)
-        ),
-    )
+def test_only_the_columns_that_are_kept_are_read(tmp_path, seen):
+    change = {"keep": ["year", "x"], "categorical": [], "where": [("k", "=", "q")]}
+    source, (_, columns) = table_file(tmp_path / "f").model_copy(update=change), seen
     opening = open_rows(source, n_parts=3)
     assert opening.schema.feature_names == ("year", "x")
     assert columns == {"year", "x", "y", "k"}
@@ -200,16 +198,13 @@ def test_conditions_and_columns_that_do_not_fit_are_refused(tmp_path, change, sa
 def test_shards_must_be_encoded_like_the_training_data(source):
     schema = read(source("csv")).schema
     assert open_rows(source("shards"), schema=schema).n_samples == 30
+    other, moved, turned = (
+        ("n", "kind=a", "kind=b", "kind=d"), ("kind=a", "n", "kind=b", "kind=c"), {"positive": ("no",), "negative": ("yes",)}
+    )  # fmt: skip
     for change, said in (
-        (
-            {"feature_names": ("n", "kind=a", "kind=b", "kind=d")},
-            "not those of the training data: missing kind=d; added kind=c",
-        ),
-        ({"feature_names": ("kind=a", "n", "kind=b", "kind=c")}, "they have another order"),
-        (
-            {"positive": ("no",), "negative": ("yes",)},
-            "has the classes yes against no, but the training data have the classes no against yes",
-        ),
+        ({"feature_names": other}, "not those of the training data: missing kind=d; added kind=c"),
+        ({"feature_names": moved}, "they have another order"),
+        (turned, "has the classes yes against no, but the training data have the classes no against yes"),
     ):
         with pytest.raises(InputError) as caught:
             open_rows(source("shards"), schema=type(schema)(**vars(schema) | change))

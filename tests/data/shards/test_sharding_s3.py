@@ -91,9 +91,8 @@ def test_row_groups_are_read_in_ranges(bucket, monkeypatch):
     assert opening.n_blocks == 4
     read.clear()
     assert np.array_equal(opening.read(2).X[:, 0], wide["c3"].to_numpy()[10_000:15_000])
-    assert (
-        sum(len(part) for part, _ in read) < len(data) / 8
-    )  # one of eight columns in one of four row groups, and the footer
+    value = sum(len(part) for part, _ in read)
+    assert value < len(data) / 8  # one of eight columns in one of four row groups, and the footer
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(bucket, table):

@@ -40,10 +40,8 @@ def stream_of(table, compression=None, open_writer=pa.ipc.new_stream):
 def test_an_arrow_file_that_unpacks_beyond_measure_is_refused_before_it_does(open_writer):
     data = stream_of(pa.table({"a": np.zeros(2**24)}), "zstd", open_writer)
     before = pa.total_allocated_bytes()
-    with pytest.raises(
-        InputError,
-        match=rf"x.arrow: {len(data)} compressed bytes expand to 1\d+, and at most \d+ are read; if you trust",
-    ):
+    said = rf"x.arrow: {len(data)} compressed bytes expand to 1\d+, and at most \d+ are read; if you trust"
+    with pytest.raises(InputError, match=said):
         ArrowFormat().table(data, "x.arrow", SOURCE)
     assert pa.total_allocated_bytes() - before < 2**20
     table = pa.table({"a": np.arange(1000.0), "b": pa.array(["x", None] * 500).dictionary_encode()})

@@ -103,10 +103,8 @@ def test_short_secrets_leave_no_error_behind():
 
 
 def test_texts_that_mention_urls():
-    assert (
-        visible_text("see https://u:canary@host/y, or https://host/x?a=canary")
-        == "see https://host/y, or https://host/x"
-    )
+    value = visible_text("see https://u:canary@host/y, or https://host/x?a=canary")
+    assert value == "see https://host/y, or https://host/x"
     source = Source(source="a.svm", format="svmlight", note="from http://u:canary@host/x", origin="http://host/?id=5")
     assert (source.note, source.origin) == ("from http://host/x", "http://host/")
 

@@ -213,9 +213,8 @@ def test_groups_stay_on_one_side() -> None:
 def test_options_of_a_file_of_data_and_a_configuration_exclude_each_other() -> None:
     described()
     assert "--label is for a file of data" in run("train", "c.yaml", "--label", "y", code=2)[1]
-    assert (
-        "unknown column in `--time`: 'when'" in run("init", "visits.csv", "--label", "y", "--time", "when", code=2)[1]
-    )
+    shown = "unknown column in `--time`: 'when'"
+    assert shown in run("init", "visits.csv", "--label", "y", "--time", "when", code=2)[1]
 
 
 @pytest.mark.parametrize("n_blocks", [1, 7])

@@ -275,10 +275,8 @@ def test_a_table_without_features_says_why_and_which_option_keeps_one() -> None:
     for columns, said in (({}, "add one"), ({"k": [10**25 + i for i in range(60)]}, "'hashed={k: 256}' keeps it")):
         pd.DataFrame(columns | {"y": [0, 1] * 30}).to_csv("g.csv", index=False)
         assert said in run("init", "g.csv", "--label", "y", code=2)[1]
-    assert (
-        "unknown column in `--groups`: 'y'"
-        in run("init", "f.csv", "--label", "y", "--groups", "y", "--force", code=2)[1]
-    )
+    shown = "unknown column in `--groups`: 'y'"
+    assert shown in run("init", "f.csv", "--label", "y", "--groups", "y", "--force", code=2)[1]
 
 
 def test_the_time_of_a_split_may_count_the_rows() -> None:

@@ -123,9 +123,8 @@ def test_scores_say_what_decisions_cost(config, result):
 
 
 def test_rows_without_costs_are_refused_before_they_are_read(config, result):
-    with pytest.raises(
-        InputError, match="training rows have no column of costs: they need `cost_column` in the source"
-    ):
+    told = "training rows have no column of costs: they need `cost_column` in the source"
+    with pytest.raises(InputError, match=told):
         fitted(config, "data.source.cost_column=null")
     with pytest.raises(InputError, match="miss"):
         load_train(str(config), ["operating_point={cost: {false_positive: 5, miss: amount}}"])
@@ -301,9 +300,8 @@ def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, m
     monkeypatch.setattr("flows.train.run.fit", None)  # nothing is fitted
     free = f"data.source.source={folder / 'free.csv'}"
     _, err = aucdist("train", folder / "config.yaml", *sets(COST, free), code=2)
-    assert (
-        "class 'fine': operating_point.cost: in the cost column of the training rows, miss is 0 for all positive" in err
-    )
+    shown = "class 'fine': operating_point.cost: in the cost column of the training rows, miss is 0 for all positive"
+    assert shown in err
     rows.assign(amount=rows["amount"].where(rows["kind"] == "crack", 0.0)).to_csv(folder / "free.csv", index=False)
     both = sets(free, "data.source.positive=crack", "operating_point={cost: {false_positive: cost_column, miss: 1}}")
     _, err = aucdist("train", folder / "config.yaml", *both, code=2)
