@@ -35,10 +35,8 @@ def test_the_passes_of_fits_to_the_top_are_counted_from_their_file() -> None:
     for part, rows in kept.groupby("part"):
         before, after = rows["passes before"].sum(), rows["passes"].sum()
         unfinished = [int((rows[gap] > 1e-3).sum()) for gap in ("gap", "gap before")]
-        assert (
-            f"{after:,} passes in place of {before:,}, and {unfinished[0]} of them in place of {unfinished[1]} did"
-            in said
-        ), part
+        shown = f"{after:,} passes in place of {before:,}, and {unfinished[0]} of them in place of {unfinished[1]} did"
+        assert shown in said, part
         assert f"{len(rows)} fits" in said
 
 

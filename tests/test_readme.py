@@ -165,10 +165,8 @@ def test_the_top_of_the_list_stands_where_the_kept_tables_say() -> None:
     assert f"does not differ significantly from tuned LightGBM on {sums['ties']:.0f} of {n_sets} sets" in SAID
     ours = table[table["system"] == "aucdist auto"]
     leaves = ours["chosen"].str.contains("forest_score").groupby(ours["data"]).mean() > 0.5
-    assert (
-        f"on {leaves.sum()} of the {len(leaves)} sets, the model that `auto` chose was itself built from LightGBM's"
-        in SAID
-    )
+    told = f"on {leaves.sum()} of the {len(leaves)} sets, the model that `auto` chose was itself built from LightGBM's"
+    assert told in SAID
     top = pd.read_csv(KEPT / "top.csv")
     (lines,) = top[(top["data"] == "all 20") & (top["system"] == "lightgbm")].to_dict("records")
     assert f"than LightGBM on {lines['loses']:.0f} of 20 sets" in SAID
@@ -191,17 +189,13 @@ def test_what_is_said_of_auto_has_the_kept_figures() -> None:
     behind_on = [
         f"on {words[(column > 1e-9).sum()]} data sets, by at most {column.max():.4f}" for column in behind.values()
     ]
-    assert (
-        f"lower AUC than the better of the two {behind_on[0]}, and a lower average precision {behind_on[1]}"
-        in BENCHMARKS
-    )
+    told = f"lower AUC than the better of the two {behind_on[0]}, and a lower average precision {behind_on[1]}"
+    assert told in BENCHMARKS
     ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]
     large = splits.query("rows >= 5000")
     chosen, n_sets = large["chosen"].str.contains("forest_score").sum(), words[large["table"].nunique()].capitalize()
-    assert (
-        f"{n_sets} sets have real data and at least 5,000 training rows. In {chosen} of the {len(large)} splits"
-        in BENCHMARKS
-    )
+    told = f"{n_sets} sets have real data and at least 5,000 training rows. In {chosen} of the {len(large)} splits"
+    assert told in BENCHMARKS
     assert (large["positives"] / large["rows"]).min() > 0.03
     assert f"account for {100 * share:.0f} % of the lead" in BENCHMARKS
     for text in (SAID, BENCHMARKS):

@@ -210,7 +210,6 @@ def test_rows_of_weight_0_may_be_the_last_ones():
 def test_positives_of_one_group_cannot_be_calibrated():
     X, y = drawn(400)
     groups = np.where(y > 0, 0, np.arange(400) % 5)
-    with pytest.raises(
-        InputError, match=r"needs at least 2 groups with rows of each class.* 1: add rows, or leave out `calibration`"
-    ):
+    said = r"needs at least 2 groups with rows of each class.* 1: add rows, or leave out `calibration`"
+    with pytest.raises(InputError, match=said):
         aucdist.PairwiseHingeClassifier(calibration="logit").fit(X, y, groups=groups)

@@ -300,9 +300,8 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
     with pytest.raises(InputError, match="an indicator matrix of 0 and 1 with 3 columns"):
         model.set_threshold(X=X, y=y, fpr=0.05)
     of_noise = fitted(aucdist.PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)
-    with pytest.raises(
-        InputError, match=r"class '0': precision is 1\.0, but on these rows no threshold has a precision above"
-    ):
+    said = r"class '0': precision is 1\.0, but on these rows no threshold has a precision above"
+    with pytest.raises(InputError, match=said):
         of_noise.set_threshold(X=-X, y=np.arange(len(X)) % 3, precision=1.0)
 
 
@@ -310,9 +309,8 @@ def test_what_is_for_one_class(digits):
     X, y = digits
     model = aucdist.PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
     for call in (lambda: model.explain(X), model.shapes, model.plot_history):
-        with pytest.raises(
-            InputError, match=r"is not defined for several classes, and this model has 4: use estimators_\[k\]\."
-        ):
+        said = r"is not defined for several classes, and this model has 4: use estimators_\[k\]\."
+        with pytest.raises(InputError, match=said):
             call()
     of_class = model.estimators_[1]
     np.testing.assert_allclose(of_class.explain(X).sum(axis=1), of_class.decision_function(X))
@@ -339,9 +337,8 @@ def test_labels_that_cannot_be_fitted(labels, message):
 def test_a_class_that_cannot_be_calibrated_is_named(digits):
     X, y = digits
     y = np.where(np.arange(300) == 7, "rare", y)
-    with pytest.raises(
-        InputError, match=r"class 'rare': calibration scores each row by a model of other rows, and needs at least 2"
-    ):
+    said = r"class 'rare': calibration scores each row by a model of other rows, and needs at least 2"
+    with pytest.raises(InputError, match=said):
         aucdist.PairwiseHingeClassifier(calibration="logit", lam=0.1, tol=0.1).fit(X, y)
 
 

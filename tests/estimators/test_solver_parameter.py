@@ -179,9 +179,8 @@ def test_sample_weights_count_or_are_refused(name, solver):
         plain, weighted = (weights_of(model(name, solver), X, Y, w) for w in (None, weight))
         assert not np.allclose(plain, weighted)
     else:
-        with pytest.raises(
-            InputError, match=f"solver '{solver}' does not support sample weights; solvers that do: .*all-pairs"
-        ):
+        said = f"solver '{solver}' does not support sample weights; solvers that do: .*all-pairs"
+        with pytest.raises(InputError, match=said):
             model(name, solver).fit(X, Y, weight)
 
 
@@ -253,9 +252,8 @@ def test_inherited_parameters_that_no_solver_takes_are_refused(parameter):
         solvers = solver_table(PlainDescent)
 
     name = next(iter(parameter))
-    with pytest.raises(
-        InputError, match=f"{name} applies to no solver of this estimator, not to 'plain': set {name}=None"
-    ):
+    said = f"{name} applies to no solver of this estimator, not to 'plain': set {name}=None"
+    with pytest.raises(InputError, match=said):
         Plain(solver="plain", **parameter).fit(*small(5, 9))
 
 

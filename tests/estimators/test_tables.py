@@ -154,10 +154,8 @@ def test_what_a_model_says_of_features_has_their_names(binned, monkeypatch):
     monkeypatch.setattr("aucdist.report.plots.inline_svg", lambda identifier, name, *rest: f"[{name}]")  # draws nothing
     widest = max(binned.shapes().shapes, key=lambda shape: shape.spread)
     assert f"[{NAMES[widest.feature]}]" in binned._html_repr()
-    assert (
-        pickle.loads(pickle.dumps(binned)).decision_function(FRAME).tobytes()
-        == binned.decision_function(FRAME).tobytes()
-    )
+    value = pickle.loads(pickle.dumps(binned)).decision_function(FRAME).tobytes()
+    assert value == binned.decision_function(FRAME).tobytes()
 
 
 def test_one_row_has_the_score_that_it_has_among_others(binned: PairwiseHingeClassifier) -> None:

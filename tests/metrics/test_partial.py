@@ -327,10 +327,8 @@ def test_names_hold_their_parameters():
     ):
         with pytest.raises(InputError, match=said):
             find_metric(name)
-    with pytest.raises(
-        InputError,
-        match="k applies to metric recall_at_k and precision_at_k and group_ndcg and group_recall, not to 'auc'",
-    ):
+    told = "k applies to metric recall_at_k and precision_at_k and group_ndcg and group_recall, not to 'auc'"
+    with pytest.raises(InputError, match=told):
         find_metric("auc", k=3)
     with pytest.raises(InputError, match=r"'partial_auc@0\.1' has its parameters after @: leave max_fpr out"):
         find_metric("partial_auc@0.1", max_fpr=0.2)

@@ -55,10 +55,8 @@ def test_hull_by_pooling_and_by_isotonic_regression(rows):
     refinement = np.average((fit - y) ** 2, weights=weight)
     assert metrics.calibration_loss(y, p, sample_weight=weight) == pytest.approx(calibration, abs=1e-12)
     assert metrics.refinement_loss(y, p, sample_weight=weight) == pytest.approx(refinement, abs=1e-12)
-    assert (
-        metrics.refinement_loss(y, p, sample_weight=weight)
-        <= metrics.brier_score_loss(y, p, sample_weight=weight) + 1e-12
-    )
+    value = metrics.refinement_loss(y, p, sample_weight=weight)
+    assert value <= metrics.brier_score_loss(y, p, sample_weight=weight) + 1e-12
 
 
 def test_the_two_losses_make_up_the_brier_score_where_probabilities_are_constant_on_segments():

@@ -208,9 +208,8 @@ def test_few_rows_or_few_misranked_rows_warn():
         ranking.auc_interval(rare)
     with pytest.warns(IntervalWarning, match=r"about 0\.\d+ are ranked correctly, and at least 5 are needed"):
         ranking.auc_interval(count([*(good[1:] - 100), 0.0], many))
-    with pytest.warns(
-        IntervalWarning, match=r"of the 10 rows of the smaller class, about [1-4]\.?\d? are ranked wrongly"
-    ):
+    said = r"of the 10 rows of the smaller class, about [1-4]\.?\d? are ranked wrongly"
+    with pytest.warns(IntervalWarning, match=said):
         ranking.auc_interval(count(np.arange(10) + 0.5, np.arange(400) / 60))
 
 

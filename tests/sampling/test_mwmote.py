@@ -178,9 +178,8 @@ def test_bad_parameters(parameters, message):
 
 def test_bad_data():
     X, _ = problem()
-    with pytest.raises(
-        InputError, match=r"2 rows of the smaller class are needed as neighbours \(k3\), but there are 1"
-    ):
+    said = r"2 rows of the smaller class are needed as neighbours \(k3\), but there are 1"
+    with pytest.raises(InputError, match=said):
         MWMOTE().fit_resample(X, np.where(np.arange(120) < 1, 1, -1))
     apart = np.vstack([np.arange(6)[:, None] * 100.0, np.repeat(np.arange(6)[:, None] * 100.0 + 1, 10, axis=0)])
     with pytest.raises(InputError, match="all of them count as noise"):

@@ -95,10 +95,8 @@ def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, 
         assert len(set(folds[groups == group])) == 1
     assert set(folds) == set(range(n_folds))
     order = np.array(random.sample(range(len(groups)), len(groups)))
-    assert (
-        selection.fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist()
-        == folds[order].tolist()
-    )
+    value = selection.fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist()
+    assert value == folds[order].tolist()
     # No fold is ahead of another by more positives than the largest group has.
     positives = np.bincount(folds, y == 1, n_folds)
     assert positives.max() - positives.min() <= max(np.bincount(groups, y == 1).max(), 1)

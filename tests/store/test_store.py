@@ -111,9 +111,8 @@ def test_other_names_are_taken(name: str) -> None:
 def test_a_damaged_version_does_not_come_back(tmp_path: Path) -> None:
     url = filled(tmp_path / "store", 2)
     Path(resolve(f"{url}@1"), "weights.npy").write_bytes(b"other bytes")
-    with pytest.raises(
-        InputError, match=r"weights.npy is damaged: its checksum is not the one in the history: it stays out of use"
-    ):
+    told = r"weights.npy is damaged: its checksum is not the one in the history: it stays out of use"
+    with pytest.raises(InputError, match=told):
         rollback(read_store(url))
     assert read_store(url).current.version == 2
 
