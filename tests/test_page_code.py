@@ -32,9 +32,7 @@ def text_of(page: str) -> str:
         if page not in GUIDES.ELSEWHERE
     ],
 )
-def test_a_page_shows_what_its_code_prints(
-    page: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_shows_what_its_code_prints(page, request, tmp_path, monkeypatch):
     if REAL_ROWS in text_of(page):
         monkeypatch.setenv("AUCDIST_DATA", str(request.getfixturevalue("data_dir")))
     for package in OTHERS.get(page, ()):

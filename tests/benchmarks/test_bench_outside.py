@@ -67,9 +67,7 @@ def test_model_fits_and_scores_as_autogluon_calls_it(model_class: Any, rows: pd.
 
 
 @pytest.mark.filterwarnings("ignore::aucdist.metrics.IntervalWarning")
-def test_rows_of_the_fraud_benchmark_become_files_and_scores_are_judged(
-    rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_the_fraud_benchmark_become_files_and_scores_are_judged(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     extra = {
         "EVENT_ID": [f"e{i}" for i in range(150)],

@@ -33,9 +33,7 @@ def without(monkeypatch: pytest.MonkeyPatch):
         ("imblearn", ["reproduce", "003", "--quick"], "bench"),
     ],
 )
-def test_one_line_names_the_extra(
-    without, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, arguments: list[str], extra: str
-) -> None:
+def test_one_line_names_the_extra(without, tmp_path, monkeypatch, package, arguments, extra):
     without(package)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app if arguments[0] == "reproduce" else benchmarks.app, arguments)

@@ -37,13 +37,10 @@ def test_the_last_figures_of_each_run_are_there(client):
     put_figures(client, "one", {"aucdist_passes": 4.0, "aucdist_relative_gap": 0.01}, {"fit": 2.0})
     shown = {key: value for key, value in scrape(client).items() if key[0].startswith("aucdist_")}
     assert shown == {
-        ("aucdist_passes", 'run="one"'): 4.0,
-        ("aucdist_passes", 'run="two"'): 5.0,
-        ("aucdist_relative_gap", 'run="one"'): 0.01,
-        (STAGE_SECONDS, 'run="one",stage="fit"'): 2.0,
-        (STAGE_SECONDS, 'run="two",stage="place"'): 0.25,
-        (STAGE_SECONDS, 'run="two",stage="fit"'): 1.5,
-    }
+        ("aucdist_passes", 'run="one"'): 4.0, ("aucdist_passes", 'run="two"'): 5.0,
+        ("aucdist_relative_gap", 'run="one"'): 0.01, (STAGE_SECONDS, 'run="one",stage="fit"'): 2.0,
+        (STAGE_SECONDS, 'run="two",stage="place"'): 0.25, (STAGE_SECONDS, 'run="two",stage="fit"'): 1.5,
+    }  # fmt: skip
     assert ("dask_scheduler_clients", "") in scrape(client)
 
 

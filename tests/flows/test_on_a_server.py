@@ -54,14 +54,8 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
     assert "converged" in str(artifacts["train-auc-table"])
     assert str(artifacts["train-auc-roc"]).startswith("data:image/svg+xml;base64,")
     assert {name.rsplit("-", 1)[0] for name in tasks} == {
-        "open data",
-        "partition",
-        "profile",
-        "fit",
-        "evaluate",
-        "baselines",
-        "publish",
-    }
+        "open data", "partition", "profile", "fit", "evaluate", "baselines", "publish",
+    }  # fmt: skip
 
 
 def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) -> None:

@@ -172,9 +172,7 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     assert decision["calibration"]["value"] == pytest.approx(loss[1] - loss[0])
 
 
-def test_a_run_that_is_worse_calibrated_is_not_promoted(
-    weeks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_worse_calibrated_is_not_promoted(weeks, tmp_path, monkeypatch):
     store = tmp_path / "store"
     first = trained_on(weeks / "first.parquet", tmp_path / "runs", "model.calibration=logit")
     worse = trained_on(weeks / "third.parquet", tmp_path / "runs", "model={calibration: logit, prior: 0.9, lam: 0.001}")

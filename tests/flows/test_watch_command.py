@@ -214,9 +214,7 @@ def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
     assert "name a folder for the results with --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
 
 
-def test_labels_without_a_batch_belong_to_the_last_one(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_without_a_batch_belong_to_the_last_one(store, tmp_path, monkeypatch):
     """Also if the clock was set back, and never to an earlier one if the last one could not be read."""
     rows, state = tmp_path / "rows.csv", ("--state", tmp_path / "state")
     labels = week(41)[["left"]].rename_axis("row_id").reset_index()
@@ -274,9 +272,7 @@ def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) 
     assert "no such file" in run("watch", store, tmp_path / "none.csv", code=2)[1]
 
 
-def test_a_store_that_is_out_is_no_drift_and_what_was_unreadable_is_read_again(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_is_out_is_no_drift_and_what_was_unreadable_is_read_again(store, tmp_path, monkeypatch):
     week(1).to_parquet(tmp_path / "rows.parquet")
     args = (store, tmp_path / "rows.parquet", "--state", tmp_path / "state")
 
@@ -296,9 +292,7 @@ def test_a_store_that_is_out_is_no_drift_and_what_was_unreadable_is_read_again(
     assert watched(*args)["rows"] == 1500
 
 
-def test_a_batch_has_the_scores_of_its_own_rows_alone(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_has_the_scores_of_its_own_rows_alone(store, tmp_path, monkeypatch):
     """Neither those of an attempt that was killed, nor of another process that watches a batch of the same name."""
     for name, seeds in (("killed", (1, 2)), ("rows", (3,))):
         (tmp_path / name).mkdir()

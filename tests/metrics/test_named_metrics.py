@@ -34,13 +34,10 @@ def test_metrics_are_scikit_learns(rows):
     decided = np.where(p > 0.4, 1, -1)
     tpr, tnr = sk.recall_score(y, decided), sk.recall_score(y, decided, pos_label=-1)
     expected = {
-        "auc": sk.roc_auc_score(y, p),
-        "average_precision": sk.average_precision_score(y, p),
-        "g_mean": np.sqrt(tpr * tnr),
-        "balanced_accuracy": sk.balanced_accuracy_score(y, decided),
-        "brier_loss": sk.brier_score_loss(y, p),
+        "auc": sk.roc_auc_score(y, p), "average_precision": sk.average_precision_score(y, p), "g_mean": np.sqrt(tpr * tnr),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, decided), "brier_loss": sk.brier_score_loss(y, p),
         "log_loss": sk.log_loss(y, p),
-    }
+    }  # fmt: skip
     for name, value in expected.items():
         assert NAMED_METRICS[name].of(counts, 0.4) == pytest.approx(value, abs=1e-12)
         assert NAMED_METRICS[name].sign == (-1 if "loss" in name else 1)

@@ -373,9 +373,7 @@ def test_a_folder_of_iceberg_is_read_in_the_snapshot_that_was_the_newest_when_it
         read(source.model_copy(update={"version": 7}))
 
 
-def test_a_table_that_changes_within_a_command_is_scored_in_one_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_changes_within_a_command_is_scored_in_one_version(tmp_path, monkeypatch):
     from support.command_line import run
 
     monkeypatch.setattr("flows.train.run.baselines", lambda rows, observer: [])

@@ -26,16 +26,13 @@ Y = pa.array([0, 1, 0], pa.int8())
 def test_numbers_of_all_kinds_and_categories(load):
     data = load(
         {
-            "i": pa.array([1, 2, 3], pa.int64()),
-            "k": pa.array(["b", "a ", "b"]).dictionary_encode(),
-            "y": pa.array([False, True, False]),
-            "t": pa.array([True, False, True]),
-            "f": pa.array([0.5, 1.5, -2.5], pa.float32()),
-            "n": pa.array([10, 9, 10], pa.uint8()),
+            "i": pa.array([1, 2, 3], pa.int64()), "k": pa.array(["b", "a ", "b"]).dictionary_encode(),
+            "y": pa.array([False, True, False]), "t": pa.array([True, False, True]),
+            "f": pa.array([0.5, 1.5, -2.5], pa.float32()), "n": pa.array([10, 9, 10], pa.uint8()),
         },
         categorical=["k", "n"],
         positive=True,
-    )
+    )  # fmt: skip
     assert data.schema.feature_names == ("i", "k=a", "k=b", "t", "f", "n=10", "n=9")
     assert data.block.X.tolist() == [[1, 0, 1, 1, 0.5, 1, 0], [2, 1, 0, 0, 1.5, 0, 1], [3, 0, 1, 1, -2.5, 1, 0]]
     assert data.block.X.dtype == np.float64

@@ -193,9 +193,7 @@ def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("columns", ["x;y", "x;k;y", "x;k;z;y"])
-def test_the_line_that_tells_excel_the_separator_is_no_header(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str
-) -> None:
+def test_the_line_that_tells_excel_the_separator_is_no_header(tmp_path, monkeypatch, columns):
     monkeypatch.chdir(tmp_path)
     rows = [";".join([str(i % 7)] * columns.count(";") + ["ab"[i % 3 == 0]]) for i in range(60)]
     (tmp_path / "f.csv").write_text("\n".join(["sep=;", columns, *rows]))
@@ -416,9 +414,7 @@ def test_files_of_one_class(leaky: pd.DataFrame) -> None:
     ],
     ids=["narrow", "wide", "wide-but-long", "hashed"],
 )
-def test_tables_get_bins_unless_they_are_wide_or_hashed(
-    tmp_path: Path, n: int, n_columns: int, options: tuple[str, ...], features: dict | None
-) -> None:
+def test_tables_get_bins_unless_they_are_wide_or_hashed(tmp_path, n, n_columns, options, features):
     """Bins of 1,000 columns of 1,600 rows take minutes, and those of more than 20,000 columns cannot be numbered."""
     values = np.random.default_rng(0).normal(size=(n, n_columns)).round(3)
     table = pd.DataFrame(values, columns=[f"x{i}" for i in range(n_columns)]).assign(y=np.arange(n) % 5 == 0)
@@ -435,9 +431,7 @@ BINS = {"map": "bins", "interactions": 10}
     [(0, 8, 40, 0, BINS), (0, 20, 40, 0, None), (8, 0, 0, 45, BINS), (48, 2, 40, 0, None)],
     ids=["few-categories", "many-categories", "dropped-columns", "mixed"],
 )
-def test_columns_count_by_their_features(
-    n_numbers: int, n_texts: int, n_values: int, n_empty: int, features: dict | None
-) -> None:
+def test_columns_count_by_their_features(n_numbers, n_texts, n_values, n_empty, features):
     """Bins of 45 columns of 450 strings were refused by the fit, and 45 empty columns made a linear model of 8 numbers."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(400, n_numbers)).round(3)).add_prefix("x")
@@ -508,9 +502,7 @@ def test_the_columns_of_a_keel_file_are_listed_and_those_of_one_value_dropped() 
     ],
     ids=["sorted", "mixed", "two values"],
 )
-def test_a_comment_suggests_a_split_by_time_where_rows_are_in_the_order_of_a_number(
-    years: list[int], suggested: bool
-) -> None:
+def test_a_comment_suggests_a_split_by_time_where_rows_are_in_the_order_of_a_number(years, suggested):
     pd.DataFrame({"Year": years, "x": [i * i % 97 for i in range(200)], "y": [i % 4 == 0 for i in range(200)]}).to_csv(
         "t.csv", index=False
     )

@@ -132,14 +132,11 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
 @pytest.mark.parametrize(
     ("scd", "psa", "counts"),
     [
-        (made_up(FAST), made_up(SLOW), (1, 1, 1)),
-        (made_up(SLOW), made_up(FAST, zeros=0.1), (0, 0, 0)),
-        (made_up(FAST, pace=9.0), made_up(SLOW), (1, 0, 1)),
-        (made_up(SLOW), made_up(NEVER), (1, 1, 1)),
-        (made_up(NEVER), made_up([3.0, 2.5, 2.0, 1.6]), (1, 1, 1)),
-        (made_up(FAST, zeros=0.3), made_up(SLOW), (1, 1, 0)),
+        (made_up(FAST), made_up(SLOW), (1, 1, 1)), (made_up(SLOW), made_up(FAST, zeros=0.1), (0, 0, 0)),
+        (made_up(FAST, pace=9.0), made_up(SLOW), (1, 0, 1)), (made_up(SLOW), made_up(NEVER), (1, 1, 1)),
+        (made_up(NEVER), made_up([3.0, 2.5, 2.0, 1.6]), (1, 1, 1)), (made_up(FAST, zeros=0.3), made_up(SLOW), (1, 1, 0)),
     ],
-)
+)  # fmt: skip
 def test_where_a_claim_holds(kind, scd, psa, counts):
     (counted,) = kind.report(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
     assert counted == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
