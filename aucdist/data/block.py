@@ -11,11 +11,8 @@ import scipy.sparse as sp
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_columns, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
+from aucdist.metrics.counts import check_weights
 
-MIN_WEIGHT = 1e-100
-"""The smallest weight of a row: the product of the weights of a pair must be a float above zero."""
-MAX_WEIGHT = 1e100
-"""The largest weight of a row: sums over all pairs must be finite."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 ROW_COLUMNS: dict[str, Any] = {
     "weight": np.float64,
@@ -128,14 +125,7 @@ class Block:
                     f"shape ({n},)"
                 )
         if "weight" in sides:
-            weight = sides["weight"]
-            wrong = ~((weight == 0) | ((weight >= MIN_WEIGHT) & (weight <= MAX_WEIGHT)))
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                raise InputError(
-                    f"the weight of row {row} (counted from 0) is {weight[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
-                    f"{MAX_WEIGHT:g}: divide them all by their mean"
-                )
+            check_weights(sides["weight"])
         return cls(rows, y.astype(np.int8), ids, index=index, **sides)
 
     def scores(self, w: np.ndarray) -> np.ndarray:

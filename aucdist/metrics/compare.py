@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
@@ -87,8 +88,8 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
             f"one class only ({len(pos)} positive and {len(neg)} negative rows): give both, or check `pos_label`"
         )
     up, down = np.sort(pos), np.sort(neg)
-    below = np.searchsorted(down, pos, "left") + np.searchsorted(down, pos, "right")
-    above = 2 * len(pos) - np.searchsorted(up, neg, "left") - np.searchsorted(up, neg, "right")
+    below = np.searchsorted(down, pos) + np.searchsorted(down, pos, "right")
+    above = 2 * len(pos) - np.searchsorted(up, neg) - np.searchsorted(up, neg, "right")
     return below / (2 * len(neg)), above / (2 * len(pos))
 
 
@@ -188,8 +189,8 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
 
 def partial_auc_test(
     y: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
+    first: ArrayLike,
+    second: ArrayLike,
     max_fpr: float,
     level: float = 0.95,
     *,
@@ -217,7 +218,7 @@ Measured = tuple[float, np.ndarray, np.ndarray]
 
 def flip_influences(
     y: np.ndarray,
-    models: Sequence[np.ndarray],
+    models: Sequence[ArrayLike],
     measured: Callable[[ScoreCounts], Measured],
     level: float,
     **limits: float,

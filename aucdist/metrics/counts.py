@@ -9,8 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
+
+MIN_WEIGHT = 1e-100
+"""The smallest weight of a row: the product of the weights of a pair must be a float above zero."""
+MAX_WEIGHT = 1e100
+"""The largest weight of a row: sums over all pairs must be finite."""
 
 MAX_VALUES = 2**20
 """Distinct scores that counts within bounds hold one by one: 25 MB."""
@@ -65,7 +71,7 @@ class ScoreCounts:
     bounded: bool = False
 
     @classmethod
-    def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "ScoreCounts":
+    def from_scores(cls, y: np.ndarray, scores: ArrayLike, weight: ArrayLike | None = None) -> "ScoreCounts":
         """Return the counts of some rows; no rows, or rows of one class only, are allowed.
 
         Parameters
@@ -80,8 +86,8 @@ class ScoreCounts:
         Raises
         ------
         InputError
-            If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a weight is negative or not
-            finite. The message names the first such position, counted from 0.
+            If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a weight is negative, not finite, or
+            too large or too small for products of weights. The message names the first such position, counted from 0.
         """
         y, scores = checked_scores(y, scores)
         positive, scores, weighted = y == 1, scores + 0.0, False
@@ -92,7 +98,7 @@ class ScoreCounts:
                     f"Found input variables with inconsistent numbers of samples: [{len(y)}, {len(scores)}, {w.size}]. y_score "
                     f"has {len(scores)} values, but sample_weight has shape {w.shape}: give one weight for each score"
                 )
-            refuse("weight", w, ~(np.isfinite(w) & (w >= 0)), "is negative or not finite")
+            check_weights(w)
             kept = w > 0
             positive, scores, w = positive[kept], scores[kept], w[kept]
             weighted = bool((w != 1).any())
@@ -264,6 +270,17 @@ def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, reason: str) -> Non
         first = int(np.argmax(wrong))
         raise InputError(
             f"{kind} at position {first} (counted from 0) {reason}: {values[first]}. Correct it, or leave it out"
+        )
+
+
+def check_weights(weights: np.ndarray) -> None:
+    """Raise an InputError that names the first weight of a row that is neither 0 nor of a size whose products are floats."""
+    wrong = ~((weights == 0) | ((weights >= MIN_WEIGHT) & (weights <= MAX_WEIGHT)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"the weight of row {row} (counted from 0) is {weights[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
+            f"{MAX_WEIGHT:g}: divide them all by their mean"
         )
 
 

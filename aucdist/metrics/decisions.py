@@ -14,7 +14,7 @@ and scores in `aucdist.metrics` take both, numbers and columns.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -248,15 +248,14 @@ def expected_cost_interval(
     counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_positive: float, miss: float
 ) -> Estimate:
     """Return the expected cost of a threshold with its interval; see `aucdist.metrics.expected_cost_interval`."""
-    check_level(level)
     refuse_weights(counts)
-    value = expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
-    table, below, above = confusion(counts, threshold), 0.0, 0.0
-    for wrong, n, cost in ((table["fp"], counts.rows_neg, false_positive), (table["fn"], counts.rows_pos, miss)):
-        low, high = clopper_pearson(wrong, n, level)
-        factor = cost * n / (counts.rows_pos + counts.rows_neg)
-        below, above = below + (factor * (wrong / n - low)) ** 2, above + (factor * (high - wrong / n)) ** 2
-    return Estimate(value, value - math.sqrt(below), value + math.sqrt(above), level, "mover")
+    value, table = (
+        expected_cost(counts, threshold, false_positive=false_positive, miss=miss),
+        confusion(counts, threshold),
+    )
+    mistakes = [np.full(int(table["fn"]), miss), np.full(int(table["fp"]), false_positive)]
+    costs = DecisionCosts(np.array([counts.rows_pos, counts.rows_neg]), np.array([miss, false_positive]), mistakes)
+    return replace(costs.interval(level), value=value, method="mover")
 
 
 def check_requirement(name: str, value: float) -> None:
@@ -271,7 +270,7 @@ def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
     check_requirement(name, value)
     (true, false), slack = flagged_at(counts), rounding_of_shares(counts)
     if name == "recall":
-        return int(np.searchsorted(true / true[-1], value * (1.0 - slack), side="left"))
+        return int(np.searchsorted(true / true[-1], value * (1.0 - slack)))
     if name == "precision":
         precisions = true[1:] / (true[1:] + false[1:])
         good = np.flatnonzero(precisions >= value * (1.0 - slack))

@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import as_column, dot, labels_of, refuse
+from aucdist.metrics.counts import as_column, check_weights, dot, labels_of, refuse
 from aucdist.metrics.intervals import Estimate, check_level, score_interval, unseen_bound
 from aucdist.parameters import OneOf, above_0
 
@@ -301,7 +301,7 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
         )
     refuse("label", y, np.isnan(y), "is missing")
     refuse("score", score, ~np.isfinite(score), "is not finite")
-    refuse("weight", weight, ~(np.isfinite(weight) & (weight >= 0.0)), "is negative or not finite")
+    check_weights(weight)
     names, number, counts = np.unique(named, return_inverse=True, return_counts=True)
     order = np.lexsort((score, number))
     return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)

@@ -5,6 +5,7 @@ metric of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,8 @@ def threshold_at(
         if costs.differ_by_row:
             _, cost_of_rows, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
             weighted = counts_of(y_true, y_score, weight * cost_of_rows, pos_label)
-            return CostCounts(weighted, float(weight.sum())).cheapest_threshold()
-    return decisions.threshold_at(counts, **targets, cost=cost)
+            return _rounded_down(CostCounts(weighted, float(weight.sum())).cheapest_threshold(), y_score)
+    return _rounded_down(decisions.threshold_at(counts, **targets, cost=cost), y_score)
 
 
 def guaranteed_threshold(
@@ -154,9 +155,10 @@ def guaranteed_threshold(
     (140.5, True)
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    return guarantees.guaranteed_threshold(
+    guarantee = guarantees.guaranteed_threshold(
         counts, confidence, fpr=fpr, alerts=alerts, precision=precision, recall=recall
     )
+    return replace(guarantee, threshold=_rounded_down(guarantee.threshold, y_score))
 
 
 def operating_point(
@@ -974,8 +976,7 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayL
     unknown = (predicted != labels[0]) & (predicted != labels[1])
     refuse("predicted label", predicted, unknown, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
     scores = np.where(predicted == labels[1], 1.0, -1.0)
-    weight = None if sample_weight is None else as_column("weights", sample_weight)
-    return decisions.confusion(ScoreCounts.from_scores(signs, scores, weight), 0.0)
+    return decisions.confusion(ScoreCounts.from_scores(signs, scores, sample_weight), 0.0)
 
 
 def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -1007,6 +1008,18 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike 
     0.866
     """
     return decisions.g_mean(confusion_counts(y_true, y_pred, sample_weight))
+
+
+def _rounded_down(threshold: float, scores: Any) -> float:
+    """Return a threshold as the largest number of the scores' type that is not above it, which flags the same rows.
+
+    NumPy compares float32 scores with a float as float32, and would round a threshold up to the score above it.
+    """
+    kind = getattr(scores, "dtype", None)
+    if kind not in ("f2", "f4"):
+        return threshold
+    rounded = kind.type(threshold)
+    return float(rounded if float(rounded) <= threshold else np.nextafter(rounded, -np.inf))
 
 
 def _costs_of_rows(

@@ -356,8 +356,8 @@ def partial_roc_auc_difference(
     """
     return compare.partial_auc_test(
         signs_of(y_true, pos_label)[1],
-        as_column("scores", first),
-        as_column("scores", second),
+        first,
+        second,
         max_fpr,
         level,
         standardized=standardized,
@@ -617,7 +617,7 @@ def average_precision_difference(
     """
     return compare.flip_influences(
         signs_of(y_true, pos_label)[1],
-        (as_column("scores", first), as_column("scores", second)),
+        (first, second),
         lambda counts: (ranking.average_precision(counts), *ranking.precision_jackknife(counts)),
         level,
     )

@@ -444,7 +444,8 @@ class Pairs:
         self.weights = weights[row_positions]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # The terms of the negatives near the cutoff; `_near` sets them.
-        self.rates, self._ahead, cutoff = np.zeros(0), np.zeros(0), cuts.here.cutoff
+        self.rates = self._ahead = self._active = np.zeros(0)
+        cutoff = cuts.here.cutoff
         self.of_top = cutoff is not None
         if cutoff is not None and cutoff.band is not None:
             near = self._near(sample, cutoff, cutoff.band.width, cutoff_width, h)
@@ -533,7 +534,7 @@ class Pairs:
             total = A.T @ half
             B = np.sqrt(self.partners[n:, np.newaxis]) * B  # BLAS computes B'B with half the arithmetic of a product
             total = self.scale * (total + total.T + B.T @ B)
-        if len(self.rates):
+        if len(self.rates) and len(total):
             columns = sample.matrix[row_positions[self.n_pairs :]].T
             near = np.array([self._hinge_changes(column) for column in columns])
             near -= (near @ self.rates / self.rates.sum())[:, np.newaxis]
@@ -544,7 +545,7 @@ class Pairs:
     def squares(self) -> np.ndarray:
         """Return the approximate diagonal of the matrix, without the terms of the positives near the cutoff."""
         weights = np.zeros(len(self._which))
-        of_near = self.rates * self._active**2 if len(self.rates) else self.rates
+        of_near = self.rates * self._active**2
         weights[: self.n_pairs + len(of_near)] = np.concatenate([self.scale * self.partners, of_near])
         return column_squares(self.rows, weights)
 

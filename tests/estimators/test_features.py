@@ -11,7 +11,13 @@ from sklearn.pipeline import make_pipeline
 from support.fits import fitted
 from support.small_sets import blocks_of
 
-from aucdist import MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
+from aucdist import (
+    MarginMeanClassifier,
+    PairwiseHingeClassifier,
+    PairwiseRampClassifier,
+    PairwiseSquareClassifier,
+    lam_path,
+)
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
@@ -156,6 +162,17 @@ def test_works_in_tools_of_scikit_learn():
 
 
 # ---- what it says -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::aucdist.CollapseWarning")
+@pytest.mark.parametrize("kind", [PairwiseHingeClassifier, PairwiseRampClassifier])
+@pytest.mark.parametrize("features", ["bins", "leaves"])
+@pytest.mark.parametrize("top", [{}, {"max_fpr": 0.5}, {"max_false_positives": 1}])
+def test_a_map_without_functions_gives_equal_scores(kind, features, top):
+    """A constant column has no bins, and few rows no leaves."""
+    fit = kind(features=features, **top).fit(np.ones((12, 2)), np.arange(12) % 2)
+    assert fit.coef_.shape == (1, 0)
+    assert not np.ptp(fit.decision_function(np.ones((12, 2))))
 
 
 def test_explanations_add_up_to_the_score():

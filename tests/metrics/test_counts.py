@@ -76,8 +76,8 @@ def test_one_weighted_part_makes_the_whole_weighted():
         ([1, -1], [0.0], None, "y_score has 1 values, but y_true has shape"),
         ([1, -1], [[0.0], [1.0]], None, "scores must have one dimension"),
         ([1, -1], ["a", "b"], None, "scores are not numbers"),
-        ([1, -1], [0.0, 1.0], [1.0, -1.0], "weight at position 1 .* negative"),
-        ([1, -1], [0.0, 1.0], [np.nan, 1.0], "weight at position 0"),
+        ([1, -1], [0.0, 1.0], [1.0, -1.0], "the weight of row 1 .* is -1"),
+        ([1, -1], [0.0, 1.0], [np.nan, 1.0], "the weight of row 0 .* is nan"),
         ([1, -1], [0.0, 1.0], [1.0], "y_score has 2 values, but sample_weight has shape"),
     ],
 )

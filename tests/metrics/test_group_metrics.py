@@ -163,7 +163,7 @@ def test_the_measures_of_a_report_are_those_of_the_functions():
         (lambda: group_ndcg([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
         (lambda: group_recall([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
-        (lambda: group_recall([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "weight at position 1 .* negative"),
+        (lambda: group_recall([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "the weight of row 1 .* is -1"),
         (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a `k`"),
     ],
 )  # fmt: skip

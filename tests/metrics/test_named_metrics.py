@@ -206,7 +206,7 @@ def test_what_is_masked_is_refused_and_not_taken_from_below_the_mask():
         metrics.average_precision_difference(y, scores, np.ma.array(scores, mask=mask))
     with pytest.raises(InputError, match=r"the value of y_true at position 3 .* is masked"):
         metrics.average_precision_score(np.ma.array(y, mask=mask), scores)
-    with pytest.raises(InputError, match=r"weight at position 3 .* is negative or not finite"):
+    with pytest.raises(InputError, match=r"the weight of row 3 \(counted from 0\) is nan"):
         metrics.average_precision_score(y, scores, sample_weight=np.ma.array([1, 1, 1, 1], mask=mask))
     assert (
         metrics.average_precision_score(np.ma.array(y), np.ma.array(scores))

@@ -215,3 +215,29 @@ def test_equal_weights_of_any_size_change_no_threshold():
             assert weighted == pytest.approx(measure(y, scores, **limit), rel=1e-12)
     labels = np.r_[np.zeros(9, int), 1]
     assert metrics.precision_at_k(labels, scores[:10], k=1.0, sample_weight=weight[:10]) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300, -1.0, np.nan])
+@pytest.mark.parametrize("metric", [metrics.roc_auc_score, metrics.average_precision_score])
+def test_weights_whose_products_are_no_floats_are_refused(metric, weight):
+    with pytest.raises(InputError, match=r"the weight of row 1 .*; weights are 0, or from 1e-100 to 1e\+100"):
+        metric([0, 0, 1], [0.1, 0.2, 0.3], sample_weight=[1.0, weight, 1.0])
+    assert metric([0, 0, 1], [0.1, 0.2, 0.3], sample_weight=[1e100, 1e-100, 0.5]) == 1.0
+
+
+def guaranteed_at(*rows, **target):
+    return metrics.guaranteed_threshold(*rows, confidence=0.5, **target).threshold
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("find", [metrics.threshold_at, guaranteed_at])
+def test_a_threshold_flags_the_same_rows_in_the_type_of_the_scores(find, kind):
+    """NumPy rounds a float that is compared with float32 scores: half of the midpoints of neighbours would be the upper one."""
+    scores = np.ones(40, dtype=kind)
+    for k in range(1, 40):
+        scores[k] = np.nextafter(scores[k - 1], kind(2))
+    y = np.arange(40) % 4 == 0  # the lowest score is positive
+    for target in ({"recall": 1.0}, {"recall": 0.6}, {"fpr": 0.5}, {"fpr": 0.45}, {"alerts": 0.5}, {"alerts": 0.475}):
+        exactly = scores.astype(float) > find(y, scores.astype(float), **target)
+        assert ((scores > find(y, scores, **target)) == exactly).all()
+    assert (scores > metrics.threshold_at(y, scores, recall=1.0)).all()
