@@ -81,7 +81,7 @@ class Link:
         if self.name not in LINKS:
             raise unknown("link", self.name, LINKS)
         check_shape(self.xi)
-        if self.name != "gev" and self.xi != 0.0:
+        if self.name != "gev" and self.xi:
             raise InputError(f"xi is {self.xi!r}, but only the link gev has a shape: leave xi out")
 
     def probabilities(self, scores: Any) -> Probabilities:
@@ -91,13 +91,14 @@ class Link:
         ----------
         scores : array-like of shape (n_samples,)
         """
-        u = np.ascontiguousarray(scores, dtype=np.float64)
+        u = np.ascontiguousarray(scores, dtype=float)
         above, below = np.empty((2, len(u)))
         probabilities(self.terms(likelihood=True), u, above, below)
         return above, below
 
     def score(self, probability: float) -> float:
-        """Return the score whose probability is this one, which must be above 0 and below 1."""
+        """Return the score whose probability is this one, which must be above 0, and is taken as below 1 if it was rounded to it."""
+        probability = min(probability, 1.0 - 1e-16)
         if self.name == "logit":
             return math.log(probability / (1.0 - probability))
         if self.name == "probit":
@@ -121,7 +122,7 @@ class Link:
         if abs(xi) > 0.1:
             return math.expm1(math.lgamma(1.0 - xi)) / xi
         k = np.arange(2, 20)
-        log_gamma_over_xi = np.euler_gamma + float(np.sum(zeta(k) / k * float(xi) ** (k - 1)))
+        log_gamma_over_xi = np.euler_gamma + float(np.sum(zeta(k) / k * xi ** (k - 1)))
         return log_gamma_over_xi if abs(xi) < NO_SHAPE else math.expm1(xi * log_gamma_over_xi) / xi
 
     def terms(self, *, likelihood: bool) -> Terms:
@@ -203,7 +204,7 @@ class LinkLoss:
         if not self.likelihood:
             return self.link.steepest
         # The two losses of logit are the same. That of probit is bounded by the variance of a truncated normal variable.
-        return {"logit": STEEPEST["logit"], "probit": 1.0}.get(self.link.name)
+        return {"logit": 0.25, "probit": 1.0}.get(self.link.name)
 
     @cached_property
     def terms(self) -> Terms:

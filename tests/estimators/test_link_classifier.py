@@ -236,3 +236,12 @@ def test_the_default_lam_is_1e_3_for_balanced_classes_and_counts_weights():
     assert LinkClassifier(link="logit").fit(X, y).lam_ == pytest.approx(1e-3, rel=1e-15)
     weighted = LinkClassifier(link="logit").fit(X, y, sample_weight=np.where(y > 0, 1.0, 3.0))
     assert weighted.lam_ == pytest.approx(0.75e-3, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("link", ["gev", "logit", "probit", "cloglog"])
+def test_a_class_of_almost_all_weight_is_fitted(link):
+    """The share of its weight is rounded to 1, whose score would be infinite."""
+    X, y = np.arange(8.0)[:, np.newaxis] - 3.5, np.arange(8) % 2
+    model = LinkClassifier(link=link, xi=0.0 if link == "gev" else None, lam=1e-3, prior=0.5, max_passes=5)
+    assert np.isfinite(model.fit(X, y, sample_weight=np.where(y > 0, 1e20, 1.0)).predict_proba(X)).all()
