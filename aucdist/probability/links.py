@@ -97,7 +97,7 @@ class Link:
         return above, below
 
     def score(self, probability: float) -> float:
-        """Return the score whose probability is this one, which must be above 0, and is taken as below 1 if it was rounded to it."""
+        """Return the score whose probability is this one, which must be above 0; 1 counts as a number that was rounded to it."""
         probability = min(probability, 1.0 - 1e-16)
         if self.name == "logit":
             return math.log(probability / (1.0 - probability))
