@@ -102,21 +102,15 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
     """
     active, hinge, doubts, n_band, n_shifts = 0.0, 0.0, 0.0, 0, shifts.shape[0]
     middle, last, all_exact = n_shifts >> 1, shifts[n_shifts - 1], doubt.shape[0] == 1
-    n = np.uint64(anchors.shape[0])
     for o in range(scores.shape[0]):
         weight = weights[o]
         if not anchors[0] - (scores[o] + last) < 1.0:  # no active pair: the common case for a good model
             coefs[o] = 0.0
             histogram[0] += weight * n_shifts
             continue
-        first, r, total = NONE, NONE, 0.0
+        first, total = NONE, 0.0
         for k in range(n_shifts):
-            score = scores[o] + shifts[k]
-            if k == 0 or (r + COMPARED_AT_ONCE < n and anchors[r + COMPARED_AT_ONCE] - score < 1.0):
-                r = n_active(anchors, table, low, scale, score) if anchors[0] - score < 1.0 else NONE
-            else:  # a larger shift activates only a few more anchors
-                while r < n and anchors[r] - score < 1.0:
-                    r += ONE
+            r = n_active(anchors, table, low, scale, scores[o] + shifts[k])
             histogram[r] += weight
             total += weight_below[r]
             first = r if k == 0 else first
