@@ -44,9 +44,9 @@ from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 FIRST_HALF_WIDTH_AT_ZERO = 2.0
 """The first half-width of the band if the weights are 0, where all margins are 0."""
 
-FIRST_HALF_WIDTH = 0.05
-"""The first half-width of the band at other weights. Weights from a sample or from another lam are near the minimum. With 0.1, paths
-of five values of lam took 63 passes for 54 (kddcup99), 24 for 21 (page-blocks0) and 19 for 15 (yeast1)."""
+FIRST_HALF_WIDTH = 0.07
+"""The first half-width of the band at other weights: those of a sample or of another lam are near the minimum. With 0.1, paths of
+five values of lam take 62 passes instead of 55 (kddcup99), 24 instead of 22 (page-blocks0) and 18 instead of 15 (yeast1)."""
 
 HALF_WIDTH_OF_PLANES = 0.3
 """The half-width of the band for cutting planes, and after a Newton step that was too long."""
@@ -65,10 +65,9 @@ MIN_ROWS_DRAWN = 4_000
 MAX_ROWS_DRAWN = 10_000
 """The largest number of rows to draw from each class."""
 
-ROWS_PER_FEATURE = 75
-"""The largest number of rows to draw for each feature, above `MIN_ROWS_DRAWN`. Fits of covtype-ramp-test, with 54 features, take a
-third fewer CPU seconds than with `MAX_ROWS_DRAWN` at lam 1e-2 to 1e-4 and as many passes. With 50, kddcup99 with 118 features takes
-two passes more."""
+ROWS_PER_FEATURE = 90
+"""The largest number of rows to draw for each feature, above `MIN_ROWS_DRAWN`. With `MAX_ROWS_DRAWN`, fits of
+covtype-ramp-test (54 features) take half as many CPU seconds again, and as many passes. With 50, kddcup99 takes two passes more."""
 
 ROWS_OF_TOP = 20_000
 """The number of rows to draw if only the highest-scoring negatives count, which may be few of those that are drawn. With
