@@ -234,7 +234,7 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
     present = ~np.isnan(values)
     values = values[present]
     distinct = np.unique(values)  # a search in few values is faster than the sort that would return their positions
-    mass = np.bincount(np.searchsorted(distinct, values), weight[present], minlength=len(distinct))
+    mass = np.bincount(np.searchsorted(distinct, values), weight[present])
     if len(distinct) == 0:
         return Bins(np.zeros(0), np.zeros(1), np.zeros(1))
     last = _last_of_bins(mass, n_bins)

@@ -67,7 +67,7 @@ MAX_ROWS_DRAWN = 10_000
 
 ROWS_PER_FEATURE = 90
 """The largest number of rows to draw for each feature, above `MIN_ROWS_DRAWN`. With `MAX_ROWS_DRAWN`, fits of
-covtype-ramp-test (54 features) take half as many CPU seconds again, and as many passes. With 50, kddcup99 takes two passes more."""
+covtype-ramp-test (54 features) take half as many CPU seconds again for as many passes. With 50, kddcup99 takes two more."""
 
 ROWS_OF_TOP = 20_000
 """The number of rows to draw if only the highest-scoring negatives count, which may be few of those that are drawn. With
