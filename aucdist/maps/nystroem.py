@@ -154,9 +154,16 @@ class NystroemFeatures(FittedMap):
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together."""
-        m, d = self.landmarks.shape
-        shapes = (self.shift.shape, self.factor.shape, self.directions.shape[:1])
-        if d != self.n_features_in or shapes != ((d,), (d,), (m,)) or self.linear not in LINEAR:
+        (m, d), (n, _) = (
+            self.landmarks.shape,
+            self.directions.shape,
+        )  # with another number of axes, this is a ValueError
+        if (
+            d != self.n_features_in
+            or not self.shift.shape == self.factor.shape == (d,)
+            or m != n
+            or self.linear not in LINEAR
+        ):
             raise InputError("landmarks, scaling and directions have different sizes")
         above_0().check("sigma", self.sigma)
         for array in (self.shift, self.factor, self.landmarks, self.directions):
@@ -174,7 +181,7 @@ def dense(block: Block) -> np.ndarray:
 
     Raises InputError if a value is missing.
     """
-    X = as_dense(block.X).astype(np.float64, copy=False)
+    X = as_dense(block.X).astype(float, copy=False)
     if np.isnan(X).any():
         raise InputError("a kernel cannot compare rows with missing values: fill them in first, or use bins")
     return X

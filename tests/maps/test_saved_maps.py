@@ -60,6 +60,8 @@ def test_a_damaged_map_is_refused():
     with pytest.raises(InputError):
         map_from_bytes(b"something")
     kernel = fitted_map("nystroem")
+    with pytest.raises(InputError):
+        map_from_bytes(serialize(replace(kernel, directions=kernel.directions[..., np.newaxis])))
     with pytest.raises(InputError, match="different sizes"):
         map_from_bytes(serialize(replace(kernel, shift=kernel.shift[1:])))
 
