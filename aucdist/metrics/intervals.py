@@ -21,7 +21,7 @@ LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
 
 
 class IntervalWarning(UserWarning):
-    """Warns that an interval may be too narrow: there are too few rows, or too few rows that are ranked wrongly."""
+    """Warns that an interval may be too narrow: the rows of the smaller class are too few."""
 
 
 @dataclass(frozen=True)

@@ -90,16 +90,12 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
     refuse_weights(counts)
     area = auc(counts)
     fewest = min(counts.rows_pos, counts.rows_neg)
-    misranked = fewest * min(area, 1 - area)
-    if fewest < MIN_ROWS or 0 < misranked < MIN_MISRANKED:
-        cause = f"the smaller class has {fewest} row{'s' * (fewest > 1)}, and at least {MIN_ROWS} are needed"
-        if fewest >= MIN_ROWS:
-            cause = (
-                f"of the {fewest} rows of the smaller class, about {misranked:.2g} are ranked "
-                f"{'wrongly' if area > 0.5 else 'correctly'}, and at least {MIN_MISRANKED} are needed"
-            )
+    misranked = min(area, 1 - area)
+    needed = max(MIN_ROWS, math.ceil(MIN_MISRANKED / misranked)) if misranked else MIN_ROWS
+    if fewest < needed:
         warnings.warn(
-            f"the interval of the AUC may be too narrow: {cause}. Test on more rows",
+            f"the interval of the AUC may be too narrow: the smaller class has {fewest} row{'s' * (fewest > 1)}, and with this "
+            f"AUC a reliable interval needs at least {needed:,}. Test on more rows",
             IntervalWarning,
             stacklevel=2,
         )

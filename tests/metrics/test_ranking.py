@@ -194,22 +194,21 @@ def test_the_bound_holds_its_level_where_it_can_be_computed(m, theta):
     assert missed <= 0.05
 
 
-def test_few_rows_or_few_misranked_rows_warn():
+def test_an_interval_of_few_rows_warns_and_says_how_many_an_auc_near_0_or_1_needs():
     random = np.random.default_rng(0)
     good, many = random.normal(1.0, 1, 150), random.normal(0, 1, 400)
     ranking.auc_interval(count(good, many))
     ranking.auc_interval(count(good + 100, many))  # AUC 1: the bound is exact
-    with pytest.warns(IntervalWarning, match="has 9 rows"):
+    with pytest.warns(IntervalWarning, match="has 9 rows, and with this AUC a reliable interval needs at least 13"):
         ranking.auc_interval(count(good[:9] - 1, many))
     with pytest.warns(IntervalWarning, match="has 1 row, and"):
         ranking.auc_interval(count(good[:1], many))
     rare = count([*(good[1:] + 100), 0.0], many)
-    with pytest.warns(IntervalWarning, match=r"of the 150 rows of the smaller class, about 0\.\d+ are ranked wrongly"):
+    with pytest.warns(IntervalWarning, match=r"smaller class has 150 rows, and with this AUC .* at least [\d,]{4,}"):
         ranking.auc_interval(rare)
-    with pytest.warns(IntervalWarning, match=r"about 0\.\d+ are ranked correctly, and at least 5 are needed"):
+    with pytest.warns(IntervalWarning, match=r"smaller class has 150 rows, and with this AUC .* at least [\d,]{4,}"):
         ranking.auc_interval(count([*(good[1:] - 100), 0.0], many))
-    said = r"of the 10 rows of the smaller class, about [1-4]\.?\d? are ranked wrongly"
-    with pytest.warns(IntervalWarning, match=said):
+    with pytest.warns(IntervalWarning, match=r"has 10 rows, and with this AUC .* at least [1-4]\d\. Test on more rows"):
         ranking.auc_interval(count(np.arange(10) + 0.5, np.arange(400) / 60))
 
 
