@@ -28,7 +28,7 @@ SUFFIXES = (".csv", ".parquet")
 DEFAULT_ROWS = 10
 """The number of rows that are printed by default."""
 BETWEEN = " & "
-COMPARISONS = {"compared_with_best": "most favourable values", "compared_with_average": "average row"}
+COMPARISONS = {"compared_with_most_favourable": "most favourable values", "compared_with_average": "average row"}
 
 
 class ExplainConfig(UnlabelledRef):
@@ -197,7 +197,7 @@ def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, 
     table = zip(
         ids.to_dict("records"),
         model.decision_function(rows.X) / spread,
-        reasons.above_smallest,
+        reasons.above_most_favourable,
         reasons.above_average,
         values,
         strict=True,

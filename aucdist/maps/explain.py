@@ -343,13 +343,13 @@ class Reasons:
     """The contribution of each column and each interaction to the score of each row, compared with two reference values.
 
     `names`: of columns; the categories of one column count as one.
-    `above_smallest`, of shape (n_samples, n_names), float64: what it adds beyond its smallest possible contribution, over
-        all cells or categories; at least 0.
+    `above_most_favourable`, of shape (n_samples, n_names), float64: what it adds beyond the most favourable value, which adds
+        least, over all cells or categories; at least 0.
     `above_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
     """
 
     names: list[str]
-    above_smallest: np.ndarray
+    above_most_favourable: np.ndarray
     above_average: np.ndarray
 
 
@@ -365,11 +365,11 @@ def reasons(
     `block`: rows as the model's feature map takes them.
     `categories`: of each categorical column, as in `Schema`.
     `w`: of shape (n_weights,), float64.
-    Raises InputError if the features are not binned: then there is no best cell.
+    Raises InputError if the features are not binned: then there is no most favourable value.
     """
     if not isinstance(fitted, BinMap):
         raise InputError(
-            "reasons compare each value with the best bin of its feature: fit the model with features='bins'"
+            "reasons compare each value with the most favourable value of its feature: fit the model with features='bins'"
         )
     parts = additive(fitted, w)
     adds = contributions(fitted, parts, block)

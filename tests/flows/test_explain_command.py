@@ -117,10 +117,10 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     args = ("explain", folder, tmp_path / "rows.csv", "--rows", n)
     reasons = result_of(*args, "--reasons", 3)["reasons"]
     model = load_model(f"{folder}/model")
-    assert {part["feature"] for row in reasons for part in row["compared_with_best"]} == {"age", "job", "sum"}
-    smallest = min(part["adds"] for row in reasons for part in row["compared_with_best"])
-    assert smallest > 0.0  # a column in its best cell is no reason
-    totals = np.array([sum(part["adds"] for part in row["compared_with_best"]) for row in reasons])
+    compared = [row["compared_with_most_favourable"] for row in reasons]
+    assert {part["feature"] for parts in compared for part in parts} == {"age", "job", "sum"}
+    assert min(part["adds"] for parts in compared for part in parts) > 0.0  # the most favourable value is no reason
+    totals = np.array([sum(part["adds"] for part in parts) for parts in compared])
     scores = np.array([row["score"] for row in reasons])
     # All three columns are shown, so the sums differ from the scores by what the best row has.
     np.testing.assert_allclose(scores - totals, (scores - totals)[0], atol=1e-9)
@@ -129,24 +129,27 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert "compared with the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
     copied = ("--copy", "age", "--copy", "job")
     run(*args, "--reasons", 2, *copied, "--output", tmp_path / "a.csv")
-    written, best = pd.read_csv(tmp_path / "a.csv"), reasons[0]["compared_with_best"]
-    assert list(written) == ["row_id", "age", "job", "score", "compared_with_best", "compared_with_average"]
+    written, best = pd.read_csv(tmp_path / "a.csv"), reasons[0]["compared_with_most_favourable"]
+    assert list(written) == ["row_id", "age", "job", "score", "compared_with_most_favourable", "compared_with_average"]
     table = pd.read_csv(tmp_path / "rows.csv")
     assert written["age"].tolist() == table["age"].tolist()
     assert written["job"].tolist() == table["job"].tolist()
-    for part in reasons[1]["compared_with_best"]:  # the first row has a missing number
+    for part in reasons[1]["compared_with_most_favourable"]:  # the first row has a missing number
         assert part["value"] == (
             table["job"][1] if part["feature"] == "job" else pytest.approx(frame[part["feature"]][1])
         )
     assert {part["value"] for part in best if part["feature"] == "sum"} == {None}
-    assert written["compared_with_best"][0].startswith(best[0]["feature"])
+    assert written["compared_with_most_favourable"][0].startswith(best[0]["feature"])
     assert f"row 0, age {table['age'][0]}, job {table['job'][0]}: score " in run(*args, "--reasons", 1, *copied)[0]
     assert "the output has a column 'row_id' of its own" in run(*args, "--copy", "row_id", code=2)[1]
     # What raises a score and what lowers it are the ends of the same range, which is that of the column.
     lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]
     for name in ("age", "job", "sum"):
         up, down = (
-            [sum(part["adds"] for part in row["compared_with_best"] if part["feature"] == name) for row in rows]
+            [
+                sum(part["adds"] for part in row["compared_with_most_favourable"] if part["feature"] == name)
+                for row in rows
+            ]
             for rows in (reasons, lowered)
         )
         np.testing.assert_allclose(np.subtract(up, down), max(up), atol=1e-9)
