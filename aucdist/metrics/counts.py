@@ -71,16 +71,16 @@ class ScoreCounts:
     bounded: bool = False
 
     @classmethod
-    def from_scores(cls, y: np.ndarray, scores: ArrayLike, weight: ArrayLike | None = None) -> "ScoreCounts":
+    def from_scores(cls, y: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None) -> "ScoreCounts":
         """Return the counts of some rows; no rows, or rows of one class only, are allowed.
 
         Parameters
         ----------
-        y : array of shape (n_samples,)
+        y : array-like of shape (n_samples,)
             Labels, -1 or +1.
-        scores : array of shape (n_samples,)
+        scores : array-like of shape (n_samples,)
             Scores; higher means more likely positive.
-        weight : array of shape (n_samples,), optional
+        weight : array-like of shape (n_samples,), optional
             Sample weights, at least 0. Rows of weight 0 are left out.
 
         Raises

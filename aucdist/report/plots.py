@@ -170,8 +170,8 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
 
     bins = reliability(counts)
     log = share_of_positives(counts) < RARE_SHARE
-    known = [v[v > 0] for v in (bins.predicted, bins.observed)]
-    least = 0.5 * float(min(v.min() for v in known if len(v))) if log else -np.inf
+    shares = np.concatenate((bins.predicted, bins.observed))
+    least = 0.5 * float(shares[shares > 0].min()) if log else -np.inf
     x, y, low, high = (np.maximum(v, least) for v in (bins.predicted, bins.observed, bins.low, bins.high))
     line = np.array([max(least, 0.0), 1.0])
     axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
@@ -198,10 +198,10 @@ def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
 def objective(axes: Any, history: pd.DataFrame) -> None:
     """Plot primal and dual value against passes; the area between them is the gap."""
     x, primal, dual = history[["passes", "primal", "dual"]].to_numpy(dtype=float, na_value=np.nan).T
-    known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
+    known = np.isfinite(primal) & np.isfinite(dual)
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
     for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "lower bound", NEG, "--")):
-        points = np.isfinite(x) & np.isfinite(values)
+        points = np.isfinite(values)
         marks = "o" if len(x) <= MAX_MARKS else ""
         axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
     positive = primal[np.isfinite(primal) & (primal > 0)]
@@ -216,7 +216,7 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
 def relative_gap(axes: Any, history: pd.DataFrame) -> None:
     """Plot the relative gap against passes, on a log scale."""
     x, gap = history[["passes", "relative_gap"]].to_numpy(dtype=float, na_value=np.nan).T
-    points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
+    points = np.isfinite(gap) & (gap > 0)
     axes.plot(x[points], gap[points], "o-" if len(x) <= MAX_MARKS else "-", color=POS, markersize=2.5)
     axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
 

@@ -1,5 +1,6 @@
 """The page of a run, of two classes or of several: verdict, warnings, figures, tables, and how to run it again."""
 
+import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from aucdist.report import plots
 from aucdist.report.plots import share_of_positives
 from aucdist.report.sections import search_section
 from aucdist.report.text import (
+    SET_ON,
     auc_text,
     auc_with_interval,
     certificate_text,
@@ -51,14 +53,10 @@ NO_TEST_ROWS = (
 RARE_SHARE = 0.1
 """Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
 DEFAULT_THRESHOLDS = {
-    "HingeClassifier": "No operating point was given, so the threshold is the intercept that was fitted.",
-    "LinkClassifier": "No operating point was given, so a row is flagged if its probability is above 0.5.",
+    "HingeClassifier": "the threshold is the intercept that was fitted",
+    "LinkClassifier": "a row is flagged if its probability is above 0.5",
 }
-THRESHOLD_BY_G_MEAN = (
-    "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit has "
-    "seen. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, such as `{alerts: 0.01}`."
-)
-"""The default of all other estimators."""
+"""The threshold without an operating point; all other estimators take the largest G-mean."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Report:
     """The contents of the page of a run.
 
     `run`: the content of ``metrics.json`` of the run.
-    `data`: name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
+    `data`: name, source, counts and note of the data, in the order of the page. Entries that are None or empty are left out.
     `config`: the resolved configuration, as YAML.
     `classes`: of each class, or of two classes of the positive one, the counts of X w of training rows and of test rows; None
         where there are no test rows, or all are on one side.
@@ -139,7 +137,7 @@ def _two_classes(report: Report) -> Json:
     with warnings.catch_warnings(record=True, action="always", category=IntervalWarning) as caught:
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
-    interval_warnings = [f"{text[:1].upper()}{text[1:]}." for text in (str(w.message) for w in caught)]
+    interval_warnings = [f"{w.message}.".replace("the", "The", 1) for w in caught]
     population, point = _population_text(report), run.get("operating_point")
     reliability: Json | None = None
     shape: Json | None = None
@@ -181,7 +179,7 @@ def _two_classes(report: Report) -> Json:
         "certificate": certificate_text(run["certificate"]),
         "figures": _figures(report, shown, rows),
         "decisions": _decisions(report),
-        "rule": set_for_text(point) if point else DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN),
+        "rule": set_for_text(point) if point else _default_threshold(run),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
         "shape": shape,
@@ -189,6 +187,16 @@ def _two_classes(report: Report) -> Json:
         "weights": sorted((w for w in report.weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS],
         "n_weights": len(report.weights),
     }
+
+
+def _default_threshold(run: Json) -> str:
+    """Describe in sentences how the threshold was set without an operating point."""
+    rows = SET_ON[run.get("threshold_rows", {}).get("rows", "training")]
+    threshold = DEFAULT_THRESHOLDS.get(run["estimator"], f"the threshold has the largest G-mean on {rows}")
+    return (
+        f"No operating point was given, so {threshold}. To choose it by the number of alerts, by costs or by the precision, set "
+        "`operating_point`, such as `{alerts: 0.01}`."
+    )
 
 
 def _warnings_of_two(report: Report, interval: Estimate | None, more: list[str]) -> list[str]:
@@ -202,8 +210,6 @@ def _warnings_of_two(report: Report, interval: Estimate | None, more: list[str])
             f"The fit did not converge: it ended with status {status} after {number_text(report.run['passes'], 6)} passes. The "
             f"objective is {certificate_text(certificate)}. {UNFINISHED.get(status, UNFINISHED['max-passes'])[1]}."
         )
-    elif proved_excess(certificate) is None:
-        texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
     if not report.classes[0][1]:
         texts.append(NO_TEST_ROWS)
     if interval and interval.low <= 0.5:
@@ -224,12 +230,11 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         )
     groups = run.get("groups", {})
     across = ", within and across groups" if groups.get("grouped") else ""
-    given_map = "" if report.map_name is None else f" A map other than {report.map_name} may have a lower minimum."
     sentences = [
         f"A positive {rows} row scores higher than a negative one in {percent_text(area)} of all pairs{across}: AUC {measured}.",
-        *_beside_baselines(report, shown, rows),
+        *_beside_baselines(report, rows),
         f"The training objective (a mean loss {_population_text(report)}, plus a penalty) is "
-        f"{certificate_text(run['certificate'])}.{given_map}",
+        f"{certificate_text(run['certificate'])}.",
     ]
     if "free" in run:
         sentences.append(directions_text(run["free"]))
@@ -237,7 +242,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
     if point is None:
-        sentences.insert(1, DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN))
+        sentences.insert(1, _default_threshold(run))
         share, n_pos = share_of_positives(shown), shown.n_pos
         if share < RARE_SHARE and n_pos > 1 and ends and not across:  # rows without weights and groups
             sentences.insert(
@@ -250,41 +255,30 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
     return [*point_sentences(point, run.get("baselines", ())), *sentences]
 
 
-def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str]:
+def _beside_baselines(report: Report, rows: str) -> list[str]:
     """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
-    share, sentences, better = share_of_positives(shown), [], False
-    tested = [other for other in report.run.get("baselines", ()) if other.get("differences")]
+    compared, better, grid = [], False, []
+    tested = [other for other in report.run.get("baselines", ()) if other["differences"]]
     for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
         best = max(tested, key=lambda other: float(other[key]))
-        difference = best["differences"][key]
-        higher = difference["low"] > 0
-        better |= higher
-        names, significant = (best["name"], "this model"), higher or difference["high"] < 0
-        sentences.append(difference_sentence(f"{rows} {metric}", names, difference, significant=significant))
+        names, test = (best["name"], "this model"), best["differences"][key]
+        better |= test["low"] > 0
+        compared.append(
+            difference_sentence(f"{rows} {metric}", names, test, significant=test["low"] * test["high"] > 0)
+        )
+    sentences = [" ".join(compared)] if compared else []
     if not better:
         return sentences
-    features = "auto"
-    if share < RARE_SHARE:
-        features = "'{map: auto, metric: average_precision}'"
+    if report.map_name is None or (report.additive and not report.additive["interactions"]):
+        grid.append(f"features: [{report.map_name or 'null'}, {{map: bins, interactions: 10}}]")
+    if "lam" not in report.run.get("search", {}).get("best", {}):
+        grid.append("lam: [1e-2, 1e-3, 1e-4, 1e-5]")
+    if grid:
+        command = f"aucdist cv {shlex.quote(report.run['run'])}/config.yaml --set metric=average_precision"
         sentences.append(
-            f"Average precision matters here, because only {percent_text(share)} of the rows are positive."
+            f"To look for a better model that can still be read, run `{command} --set 'grid={{{', '.join(grid)}}}'`."
         )
-    if report.map_name is None:
-        sentences.append(
-            "`--set 'model.features={map: bins, interactions: 10}'` adds curves and interactions, and can still be read. "
-            f"`--set model.features={features}` searches further; it may choose trees, which cannot be read."
-        )
-    else:
-        if report.additive and not report.additive["interactions"]:
-            sentences.append("Try `--set 'model.features={map: bins, interactions: 10}'`.")
-        if "lam" not in report.run.get("search", {}).get("best", {}):
-            grid = "--set 'grid={lam: [1e-2, 1e-3, 1e-4, 1e-5]}'"
-            sentences.append(
-                "Search `lam`: save the configuration at the end of this page as `run.yaml`, and run "
-                f"`aucdist cv run.yaml --set metric=average_precision {grid}`."
-            )
-        sentences.append("If nobody has to read the model, take the one that ranks best.")
-    return [" ".join(sentences)]
+    return [*sentences, "If nobody has to read the model, take the one that ranks best."]
 
 
 def _population_text(report: Report) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from numbers import Real
 from typing import Any
 
@@ -66,10 +66,8 @@ def _curve_figure(search: Json, name: str) -> str | None:
     if not all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
         return None
     rows = sorted(search["table"], key=lambda row: row["parameters"][name])
-    numbers = [(row["parameters"][name], row["mean"], row["deviation"], len(row["folds"])) for row in rows]
-    x, means, deviations, n_folds = np.array(numbers, dtype=float).T  # None becomes NaN
-    errors = deviations / np.sqrt(n_folds)
-    errors = np.array([row.get("standard_error", error) for row, error in zip(rows, errors, strict=True)], dtype=float)
+    numbers = [(row["parameters"][name], row["mean"], row["standard_error"]) for row in rows]
+    x, means, errors = np.array(numbers, dtype=float).T  # None becomes NaN
     heading = find_metric(search["metric"]).heading
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
 
@@ -117,6 +115,7 @@ def additive_section(
     for shape in parts.shapes:
         column, value = column_of[features[shape.feature]]
         columns.setdefault(column, []).append((value, shape))
+    binary = {features[shape.feature] for shape in parts.shapes if shape.edges.tolist() == [0.5]}
     drawn = []
     for name, members in columns.items():
         bars, shape = _bars(members) if name in categories else [], members[0][1]
@@ -151,7 +150,7 @@ def additive_section(
         if k < MAX_INTERACTIONS:
             title, note = " and ".join(names), _ends_text(interaction.values)
             svg = plots.inline_svg(
-                f"interaction-{k}", title, note, interaction_plot, interaction=interaction, names=names
+                f"interaction-{k}", title, note, interaction_plot, interaction=interaction, names=names, binary=binary
             )
             heats.append({"name": title, "note": note, "figure": svg})
     place = {name: k for k, (name, *_) in enumerate(drawn)}  # columns of a wide spread first
@@ -167,6 +166,7 @@ def additive_section(
         "has_directions": has_directions,
         "interactions": heats,
         "points": lines[:MAX_POINTS],
+        "binary": binary,
         "n_points": len(lines),
         "infinite": np.inf,
     }
@@ -224,18 +224,23 @@ def shape_plot(
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
-def interaction_plot(axes: Any, interaction: Any, names: Sequence[str]) -> None:
-    """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features."""
+def interaction_plot(axes: Any, interaction: Any, names: Sequence[str], binary: Collection[str]) -> None:
+    """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features.
+
+    `binary`: the names of 0/1 features.
+    """
     reach = float(np.abs(interaction.values).max()) or 1.0
     for (row, column), value in np.ndenumerate(interaction.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])
         axes.fill(across, up, color=POS if value > 0 else NEG, alpha=abs(value) / reach)
     n_rows, n_columns = interaction.values.shape
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
-    for axis, edges, missing in zip((axes.y, axes.x), interaction.edges, interaction.missing, strict=True):
+    for axis, name, edges, missing in zip((axes.y, axes.x), names, interaction.edges, interaction.missing, strict=True):
         # at most six edges between the cells, with enough digits to distinguish them
         step = max(1, -(-len(edges) // 6))
         shown = edges[::step].tolist()
         digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
         ticks = [(step * k + 0.5 + missing, grid_text(edge, digits)) for k, edge in enumerate(shown)]
+        if name in binary:
+            ticks = [(k + missing, str(k)) for k in (0, 1)]
         axis.named = [(0.0, "missing")] * bool(missing) + ticks

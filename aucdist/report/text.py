@@ -202,8 +202,13 @@ def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
             text += f" {n_right:,} of them are positive: {precision}."
         text += f" It misses {n_pos - n_right:,} of {n_pos:,} positive rows: {recall}."
         if n_alerts and baselines:
-            others = " and ".join(f"{row['name']} finds {row['rates']['recall'] * n_pos:,.0f}" for row in baselines)
-            text += f" With the same {n_alerts:,} alerts, {others} positive rows, and this model {n_right:,}."
+            text += f" With the same {n_alerts:,} alerts, this model finds {n_right:,} positive rows"
+            for row in baselines:
+                text += f", {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
+                if test := row["differences"].get("recall"):
+                    low, high = (difference_text(n_pos * test[end]) for end in ("low", "high"))
+                    text += f" (95 % interval of the difference {low} to {high})"
+            text += ". A difference may be chance if its interval contains 0."
     else:
         text = f"The model flags {share} of the {rows} rows: {precision}, and {recall}."
     if (costs := point.get("expected_cost")) is not None:
@@ -444,8 +449,6 @@ def _with_interval(text: Callable[..., str], value: float | None, interval: Sequ
 
 def seconds_text(value: float) -> str:
     """Return a duration in milliseconds, seconds, minutes or hours."""
-    if value < 0.001:
-        return "below 1 ms"
     if value < 1:
         return f"{number_text(1000 * value, 2)} ms"
     if value < 100:

@@ -181,13 +181,13 @@ class SettingScores:
                 "parameters": self.parameters,
                 "mean": self.mean,
                 "deviation": self.deviation,
+                "standard_error": self.standard_error,
                 "folds": self.values,
                 "max_passes": self.max_passes,
                 "passes": sum(result.get("passes", 0) for result in self.results),
                 "not_converged": sum(result.get("status", "converged") not in REACHED for result in self.results),
                 "errors": self.errors,
             }
-            | ({} if self.shares is None else {"standard_error": self.standard_error})
             | ({"weighted": float(np.mean(weighted))} if weighted and self.complete else {})
             | ({"features_kept": kept} if kept else {})
         )

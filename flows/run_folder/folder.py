@@ -277,10 +277,8 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
     installed = {"python": platform.python_version()}
     for package in packages:
-        try:
+        with suppress(PackageNotFoundError):
             installed[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return installed
 
 
@@ -378,9 +376,7 @@ def read_scores(run: str) -> pd.DataFrame:
 
 def counts_of(table: pd.DataFrame) -> ScoreCounts:
     """Return the counts of the scores of test rows of two classes, as `read_scores` returns them."""
-    return ScoreCounts.from_scores(
-        table["y"].to_numpy(), table["score"].to_numpy(), table["weight"].to_numpy() if "weight" in table else None
-    )
+    return ScoreCounts.from_scores(table["y"], table["score"], table.get("weight"))
 
 
 def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> np.ndarray:

@@ -97,7 +97,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     from aucdist.maps.explain import points_table
 
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
-    cluster, size = fitted.config.cluster, rows.size()
+    cluster = fitted.config.cluster
     where = {
         "none": "this process",
         "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
@@ -105,8 +105,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
     cost += [
         ("Passes of the fit", f"{estimator.n_passes_:,}"),
-        ("Rows of the fit", f"{size['rows']:,} x {size['features']:,}"),
-        ("Bytes of these rows", f"{size['bytes'] / 2**20:,.1f} MiB"),
+        ("Bytes of the training rows", f"{rows.size()['bytes'] / 2**20:,.1f} MiB"),
         ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
     ]
     if fitted.search is not None:
@@ -157,7 +156,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
 
 
 def facts_of(rows: TrainTestRows) -> Json:
-    """Return the facts about the data for the report."""
+    """Return the facts about the data for the report, which leaves out those that are None or empty."""
     schema = rows.schema
 
     def positives(part: Rows) -> str:
@@ -172,7 +171,7 @@ def facts_of(rows: TrainTestRows) -> Json:
             "positive training rows": positives(rows.train),
             "positive test rows": rows.test and positives(rows.test),
         }
-    facts = {
+    return {
         "name": rows.name,
         "source": ", ".join(map(shown, rows.source.urls())),
         "training rows": rows.train.n_samples,
@@ -184,4 +183,3 @@ def facts_of(rows: TrainTestRows) -> Json:
         "note": rows.source.note,
         "licence": rows.source.licence,
     }
-    return {key: value for key, value in facts.items() if value not in (None, "")}

@@ -32,6 +32,7 @@ from aucdist.metrics.decisions import (
     expected_cost_interval,
     g_mean,
     mean_cost,
+    mean_cost_difference,
     operating_point,
     precision,
     precision_at_k,
@@ -184,7 +185,6 @@ def result_of(fitted: FittedRun, run: str) -> Json:
         "n_samples": train.n_samples,
         "n_features": train.n_features,
     }
-    more: Json = {}
     if rows.schema.classes:
         tested = [row for row in classes if row["test_auc"] is not None]
         areas, weights = ([row[name] for row in tested] for name in ("test_auc", "test_pos"))
@@ -207,16 +207,15 @@ def result_of(fitted: FittedRun, run: str) -> Json:
             with warnings.catch_warnings(action="ignore"):  # `evaluate` has warned of few rows
                 interval = average_precision_interval(test_counts)
         result["metrics"] = {name: only[name] for name in names} | {f"{names[-1]}_interval": _ends(interval)}
-        result["certificate"] = only["certificate"]
-        point, others = only.get("operating_point"), _baselines(fitted) or None
-        more = {"groups": fitted.evaluation.groups, "operating_point": point, "baselines": others}
+        result |= {"certificate": only["certificate"], "groups": fitted.evaluation.groups}
+        result |= {"operating_point": only.get("operating_point"), "baselines": _baselines(fitted) or None}
     result["passes"] = estimator.n_passes_
     result["seconds"] = {
         name: sum(seconds.get(stage, 0.0) for stage in stages)
         for name, stages in STAGES.items()
         if fitted.search or name != "search"
     }
-    return jsonable(result | {key: value for key, value in more.items() if value is not None})
+    return jsonable({key: value for key, value in result.items() if value is not None})
 
 
 def _ends(interval: Any) -> list[float] | None:
@@ -226,8 +225,9 @@ def _ends(interval: Any) -> list[float] | None:
 def _baselines(fitted: FittedRun) -> list[Json]:
     """Return the metrics of the baselines on the test rows, and how they differ from those of the model.
 
-    ``rates`` are recall and precision of as many rows as the model flags. ``differences``, baseline minus model, are
-    not tested for weighted rows, nor with fewer than two rows of a class.
+    ``rates`` are recall and precision of as many rows as the model flags. ``differences``, baseline minus model, are those of the
+    AUC, of the average precision and of this recall. They are not tested for weighted rows, nor with fewer than two rows of a
+    class.
     """
     (evaluation,), scored = fitted.evaluation.classes, fitted.evaluation.test
     if scored is None or evaluation.test is None:
@@ -240,9 +240,12 @@ def _baselines(fitted: FittedRun) -> list[Json]:
     for name, scores, seconds in fitted.baselines:
         counts, differences = counts_of(rows.assign(score=scores)), {}
         if not counts.weighted and min(counts.rows_pos, counts.rows_neg) > 1:
+            ranks, positives = np.argsort(np.argsort(-scores, kind="stable")), np.ones(counts.rows_pos)
+            missed = [column[y > 0] for column in (model_scores <= 0, ranks >= flagged)]
             differences = {
                 "test_auc": asdict(auc_test(y, scores, model_scores)),
                 "average_precision": asdict(average_precision_difference(y, scores, model_scores)),
+                "recall": asdict(mean_cost_difference(positives > 0, missed, positives)),
             }
         results.append(
             {

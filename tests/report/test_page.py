@@ -139,7 +139,7 @@ def test_the_same_report_gives_the_same_page(report, page):
     [
         (
             "PairwiseHingeClassifier",
-            "the threshold is the one with the largest G-mean of the training rows, which the fit",
+            "the threshold has the largest G-mean on the training rows, which the fit has seen.",
         ),
         ("LinkClassifier", "a row is flagged if its probability is above 0.5"),
         ("HingeClassifier", "the threshold is the intercept that was fitted"),
@@ -150,6 +150,18 @@ def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, est
     assert f"No operating point was given, so {said}" in text_of(page)
 
 
+def test_the_page_says_on_which_rows_aucdist_threshold_sets_another_threshold(report, page):
+    assert "aucdist threshold" not in text_of(page)  # nothing is kept
+    of_rows = {
+        "training": "changes the threshold without another fit, by the scores of the training rows, so new rows may meet",
+        "out_of_fold": "changes the threshold without another fit.",
+    }
+    for rows, said in of_rows.items():
+        kept = replace(report, run=report.run | {"threshold_rows": {"rows": rows}})
+        assert f"aucdist threshold {said}" in text_of(render_run_page(kept))
+    assert "has the largest G-mean on out-of-fold scores of the training rows: each" in text_of(render_run_page(kept))
+
+
 def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     text = text_of(page)
     for expected in (
@@ -157,7 +169,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
         "95 % interval",
         "Training rows 3,000",
         "Positive class a", "lam: 0.001", "height", "The list has the 2 largest of 3 weights", "95 % band, test",
-        "run aucdist train", "python 3.11", "Passes of the fit 40",
+        "aucdist train r1/config.yaml runs it again", "python 3.11", "Passes of the fit 40",
     ):  # fmt: skip
         assert expected in text
     assert "Before you rely on this run" not in text
@@ -241,7 +253,12 @@ def test_a_baseline_that_ranks_significantly_better_is_a_reason_to_look_on(repor
     }
     assert said[auc].format("The test AUC") in text
     assert said[average_precision].format("The test average precision") in text
-    assert ("model.features=auto" in text) == better
+    command = (
+        "aucdist cv r1/config.yaml --set metric=average_precision --set 'grid={features: [null, {map: bins, interactions: "
+        "10}], lam: [1e-2, 1e-3, 1e-4, 1e-5]}'"
+    )
+    advice = f"To look for a better model that can still be read, run {command} . If nobody has to read the model"
+    assert (advice in text.replace("&#39;", "'")) == better
 
 
 def test_baselines_of_weighted_rows_are_not_tested(report):
@@ -251,7 +268,7 @@ def test_baselines_of_weighted_rows_are_not_tested(report):
     assert "of LightGBM is higher" not in text
 
 
-def test_where_positives_are_rare_a_baseline_with_more_precision_names_the_metric_to_choose_by(report):
+def test_where_positives_are_rare_a_baseline_with_more_precision_is_a_reason_to_look_on(report):
     random = np.random.default_rng(0)
     scores, y = random.normal(size=1000), np.where(np.arange(1000) < 20, 1, -1)
     test = ScoreCounts.from_scores(y, scores + (y > 0), None)
@@ -260,8 +277,7 @@ def test_where_positives_are_rare_a_baseline_with_more_precision_names_the_metri
         report, run=report.run | {"baselines": [other]}, classes=[(report.classes[0][0], test)], map_name=None
     )
     text = text_of(render_run_page(rare))
-    assert "Average precision matters here, because only 2.0 % of the rows are positive" in text
-    assert "--set model.features='{map: auto, metric: average_precision}'" in text.replace("&#39;", "'")
+    assert "To look for a better model" in text
 
 
 def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_first(report):
@@ -276,9 +292,9 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
     )
     assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of all pairs: AUC 0.8744")
     assert third == (
-        "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit "
-        "has seen. To choose it by the number of alerts, by costs or by the precision, set "
-        "<code>operating_point</code>, such as <code>{alerts: 0.01}</code>."
+        "No operating point was given, so the threshold has the largest G-mean on the training rows, which the fit has seen. To "
+        "choose it by the number of alerts, by costs or by the precision, set <code>operating_point</code>, such as "
+        "<code>{alerts: 0.01}</code>."
     )
     weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))
     assert "rows with the highest scores" not in render_run_page(with_test(report, weighted))
@@ -311,16 +327,21 @@ def test_a_tile_has_the_alerts(report, page):
 def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(report, pairs):
     additive = {
         "interactions": pairs, "ranking": [("age", 1.0)], "n_parts": 1, "has_directions": False, "n_halves": None, "shapes": [],
-        "points": [], "n_points": 0, "infinite": math.inf, "reach": 1.0,
+        "points": [], "n_points": 0, "infinite": math.inf, "reach": 1.0, "binary": set(),
     }  # fmt: skip
-    other = baseline(0.9, 0.9, test_auc=UP, average_precision=UP)
-    bins = replace(report, run=report.run | {"baselines": [other]}, map_name="bins", additive=additive)
+    other, run = baseline(0.9, 0.9, test_auc=UP, average_precision=UP), "my runs/x"
+    bins = replace(report, run=report.run | {"run": run, "baselines": [other]}, map_name="bins", additive=additive)
     text = text_of(render_run_page(bins)).replace("&#39;", "'")
-    assert ("Try --set 'model.features={map: bins, interactions: 10}' ." in text) == (not pairs)
-    command = "aucdist cv run.yaml --set metric=average_precision --set 'grid={lam: [1e-2, 1e-3, 1e-4, 1e-5]}'"
-    assert f"run {command} . If nobody has to read the model, take the one that ranks best." in text
+    maps, lam = "features: [bins, {map: bins, interactions: 10}]", "lam: [1e-2, 1e-3, 1e-4, 1e-5]"
+    grid = lam if pairs else f"{maps}, {lam}"
+    command = f"aucdist cv '{run}'/config.yaml --set metric=average_precision --set 'grid={{{grid}}}'"
+    last = "If nobody has to read the model, take the one that ranks best."
+    assert f"run {command} . {last}" in text
     searched = search([row({"lam": 0.1}, [0.8, 0.9]), row({"lam": 0.2}, [0.7, 0.8])])
-    assert command not in text_of(render_run_page(with_search(bins, searched))).replace("&#39;", "'")
+    text = text_of(render_run_page(with_search(bins, searched))).replace("&#39;", "'")
+    assert lam not in text
+    assert ("'grid={features:" in text) == (not pairs)
+    assert last in text
 
 
 def test_hostile_text_is_escaped_everywhere(report):
@@ -485,7 +506,8 @@ def row(parameters, folds, **more):
     failed = None in folds
     mean = None if failed else sum(folds) / len(folds)
     return {
-        "parameters": parameters, "folds": folds, "mean": mean, "deviation": None if failed else 0.02, "max_passes": 1000,
+        "parameters": parameters, "folds": folds, "mean": mean, "deviation": None if failed else 0.02,
+        "standard_error": None if failed else 0.01, "max_passes": 1000,
         "passes": 12, "not_converged": 0, "errors": ["it broke"] if failed else [], **more,
     }  # fmt: skip
 
@@ -641,7 +663,8 @@ def test_the_categories_of_a_column_are_one_figure_with_what_a_row_of_each_adds(
     assert of_fault == pytest.approx(math.sqrt(sum(share * adds**2 for _, share, adds in bars)))
     assert section["reach"] == pytest.approx(1.3)
     text = text_of(render_run_page(replace(report, map_name="bins", additive=section))).replace("\u00a0", " ")
-    assert "fault from -1.3 to 0.7 me (60.0 %) 0.7 other values (10.0 %) -0.3 you (30.0 %) -1.3 age" in text
+    assert "fault=me 0 0.0 40.0 % fault=me 1 45.5 60.0 % fault=you 0 45.5" in text  # no "up to 0.5"
+    assert "fault from -1.3 to 0.7 me (60.0 %) 0.70 other values (10.0 %) -0.30 you (30.0 %) -1.30 age" in text
     bands = [(shape.values, shape.values) for shape in shapes]
     banded = additive_section(parts, schema, points_table(parts, names), None, bands, 2, 100)
     assert {shape["name"] for shape in banded["shapes"]} == set(names)

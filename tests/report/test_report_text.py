@@ -81,12 +81,17 @@ def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
         "recall": {"value": 27 / 185, "interval": [0.098, 0.205]}, "precision": {"value": 27 / 134, "interval": [0.137, 0.279]},
         "fpr": {"value": 107 / 2900, "interval": None}, "alerts": {"value": 134 / 3085, "interval": [0.0366, 0.0511]},
     }  # fmt: skip
-    baselines = [{"name": "LightGBM (defaults)", "rates": {"recall": 41 / 185, "precision": 41 / 134}}]
+    rates, difference = (
+        {"recall": 41 / 185, "precision": 41 / 134},
+        {"value": 14 / 185, "low": 4.5 / 185, "high": 23 / 185},
+    )
+    baselines = [{"name": "LightGBM (defaults)", "rates": rates, "differences": {"recall": difference}}]
     result, how_set = point_sentences(point, baselines)
     assert result == (
         "The model flags 134 of 3,085 test rows (4.3 %). 27 of them are positive: the precision is 20.1 % (95 % interval 13.7 % "
         "to 27.9 %). It misses 158 of 185 positive rows: the recall is 14.6 % (95 % interval 9.8 % to 20.5 %). With the same 134 "
-        "alerts, LightGBM (defaults) finds 41 positive rows, and this model 27."
+        "alerts, this model finds 27 positive rows, LightGBM (defaults) finds 41 (95 % interval of the difference 4.5 to 23). A "
+        "difference may be chance if its interval contains 0."
     )
     assert how_set == (
         "The threshold was set for a share of alerts of at most 5 %, on out-of-fold scores of the training rows: each score "
@@ -166,7 +171,7 @@ def test_certificate_as_text():
         (count_text, 41_000_000, "41 million"), (auc_text, None, "not measured"), (auc_text, 0.5, "0.5000"),
         (auc_text, 1.0, "1.0000"), (auc_text, 0.99996, "0.999960"), (auc_text, 0.9999998, "0.99999980"),
         (percent_text, 0.0, "0.0 %"), (percent_text, 1.0, "100.0 %"), (percent_text, 0.00407, "0.41 %"),
-        (percent_text, 0.9996, "99.960 %"), (seconds_text, 0.0, "below 1 ms"), (seconds_text, 0.25, "250 ms"),
+        (percent_text, 0.9996, "99.960 %"), (seconds_text, 0.0004, "0.4 ms"), (seconds_text, 0.25, "250 ms"),
         (seconds_text, 45.678, "45.7 s"), (seconds_text, 200.0, "3 min 20 s"), (seconds_text, 7300.0, "2 h 1 min"),
     ],
 )  # fmt: skip

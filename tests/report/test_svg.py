@@ -121,8 +121,16 @@ def test_edges_of_pairs_have_digits_that_tell_them_apart() -> None:
         edges=(np.array([10_000_000.0, 10_000_002.0, 10_000_005.0]), np.array([0.5, 0.50001, 2.0])),
         missing=(False, False),
     )
-    shown = [text for text, *_ in texts(drawn(partial(interaction_plot, interaction=pair, names=["a", "b"])))]
+    shown = [
+        text for text, *_ in texts(drawn(partial(interaction_plot, interaction=pair, names=["a", "b"], binary=())))
+    ]
     assert {"10000000", "10000002", "10000005", "0.5", "0.50001", "2"} <= set(shown)
+
+
+def test_the_cells_of_a_0_1_feature_are_named_after_its_values() -> None:
+    pair = SimpleNamespace(values=np.eye(3, 2), edges=(np.array([0.5]), np.array([0.5])), missing=(True, False))
+    picture = drawn(partial(interaction_plot, interaction=pair, names=["is b", "count"], binary={"is b"}))
+    assert sorted(text for text, *_ in texts(picture)) == ["0", "0.5", "1", "count", "is b", "missing"]
 
 
 def test_a_long_legend_makes_the_picture_grow() -> None:

@@ -18,6 +18,7 @@ from aucdist.data.own_files import jsonable
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.metrics import average_precision_difference, average_precision_interval, roc_auc_difference
+from aucdist.metrics.decisions import mean_cost_difference
 from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
@@ -214,6 +215,11 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
         assert difference.value == pytest.approx(first[key] - result["metrics"][f"test_{key.removeprefix('test_')}"])
     n_flagged = int((own > 0).sum())
     hits = (y[np.argsort(-scores, kind="stable")[:n_flagged]] > 0).sum()
+    found = np.isin(np.arange(len(y)), np.argsort(-scores, kind="stable")[:n_flagged])
+    misses = [~flags[y > 0] for flags in (own > 0, found)]
+    expected = mean_cost_difference(np.ones(len(misses[0])) > 0, misses, np.ones(len(misses[0])))
+    assert first["differences"]["recall"] == pytest.approx(asdict(expected))
+    assert expected.value == pytest.approx((hits - (own > 0)[y > 0].sum()) / (y > 0).sum())
     assert first["rates"] == pytest.approx({"recall": hits / (y > 0).sum(), "precision": hits / n_flagged})
     assert read_about(result["run"])["baselines"] == result["baselines"]
 
