@@ -42,7 +42,8 @@ class RunConfig(Strict):
     """The estimator and its parameters. For a search, these are the ones that are not in the grid."""
     operating_point: OperatingPointConfig | None = None
     """The target that sets the threshold. By default, `LinkClassifier` predicts the positive class above a
-    probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows."""
+    probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows. With a
+    feature map, out-of-fold scores set it if there are fewer than 1,000 rows of a class."""
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
     """Additional fits for the report: a band around the shapes, and what `monotone` costs."""
     cluster: ClusterConfig = Field(default_factory=NoCluster)

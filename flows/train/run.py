@@ -37,7 +37,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
-from flows.run_folder.results import Bands, Baseline, Evaluation, FittedRun, result_of
+from flows.run_folder.results import Bands, Baseline, FittedRun, result_of
 from flows.train.config import TrainConfig
 from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, start_weights
 
@@ -71,14 +71,12 @@ def extra_fits(
     config: ShapesConfig,
     model: ModelConfig,
     fitted: Any,
-    evaluation: Evaluation,
     blocks: TrainTestBlocks,
     observer: RunObserver,
 ) -> tuple[Json | None, Bands | None]:
     """Run the additional fits that `shapes` of a configuration requests.
 
     `model`: of the fitted model.
-    `evaluation`: of the fitted model.
     Returns `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where
         ``monotone`` has those of the model; `bands`.
     """
@@ -92,7 +90,7 @@ def extra_fits(
     train, n_fits = blocks.train.of_all(), n_halves + compare_free
     unfitted = clone(model.built)
     if compare_free:
-        free = _fit_without_monotone(unfitted, evaluation, blocks, fitted)
+        free = _fit_without_monotone(unfitted, blocks, fitted)
         observer.tasks(1, n_fits, best="without directions")
     if n_halves:
         if getattr(fitted, "monotone_", None) is not None:
@@ -106,25 +104,24 @@ def extra_fits(
     return free, bands
 
 
-def _fit_without_monotone(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:
+def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -> Json:
     """Return objective, passes and AUC of the model with and without monotonic constraints."""
     free = clone(unfitted).set_params(monotone=None)
     fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
-    (class_evaluation,) = evaluation.classes
 
-    def area(rows: AnyBlocks | None) -> float | None:
-        return None if rows is None else auc(count_scores(mapped_rows(free, rows.of_all()), free.coef_[0]))
+    def area(model: Any, rows: AnyBlocks | None) -> float | None:
+        return None if rows is None else auc(count_scores(mapped_rows(model, rows.of_all()), model.coef_[0]))
 
-    model_result = {
-        "objective": fitted.certificate_.primal,
-        "passes": fitted.n_passes_,
-        "train_auc": auc(class_evaluation.train),
-        "test_auc": None if class_evaluation.test is None else auc(class_evaluation.test),
-    }
-    return {
-        "objective": free.certificate_.primal, "relative_gap": free.certificate_.relative_gap, "passes": free.n_passes_,
-        "train_auc": area(blocks.train), "test_auc": area(blocks.test), "monotone": model_result,
-    }  # fmt: skip
+    def result(model: Any) -> Json:
+        return {
+            "objective": model.certificate_.primal,
+            "relative_gap": model.certificate_.relative_gap,
+            "passes": model.n_passes_,
+            "train_auc": area(model, blocks.train),
+            "test_auc": area(model, blocks.test),
+        }
+
+    return result(free) | {"monotone": result(fitted)}
 
 
 def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
@@ -167,8 +164,9 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    sparse = hasattr(train.X, "tocsr")
-    scaled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(with_mean=not sparse), LogisticRegression())
+    scaled = make_pipeline(
+        SimpleImputer(strategy="median"), StandardScaler(with_mean=not hasattr(train.X, "tocsr")), LogisticRegression()
+    )
     models = [("logistic regression (defaults)", scaled, "logisticregression__sample_weight")]
     if find_spec("lightgbm") is not None:
         try:
@@ -250,11 +248,9 @@ def fit_and_publish(
         if config.operating_point is not None and config.operating_point.row_costs is not None:
             for part, source in {"training": source_of(config.data), "test": config.data.test_source}.items():
                 if source is not None and not has_costs(source):
-                    needed = (
-                        "shards of a source with `cost_column`" if source.is_sharded else "`cost_column` in the source"
-                    )
                     raise InputError(
-                        f"operating_point.cost uses cost_column, but the {part} rows have no column of costs: they need {needed}"
+                        f"operating_point.cost uses cost_column, but the {part} rows have no column of costs: give `cost_column` "
+                        "in their source, for shards in the source that is sharded"
                     )
         report = folder.draft / REPORT if config.performance_report else None
         attempts = 1 if config.checkpoint is None else config.checkpoint.attempts
@@ -302,18 +298,16 @@ def fit_and_evaluate(
     if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
         starts = start_weights(load_model(start), model.built, rows, observer)
     estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
-    per_day = rows.per_day.get("training")
-    evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, per_day)
+    evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, rows.per_day.get("training"))
     training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
     free = bands = None
     if config.shapes.requested:
-        free, bands = stages("shapes", extra_fits, config.shapes, model, estimator, evaluation, blocks, observer)
+        free, bands = stages("shapes", extra_fits, config.shapes, model, estimator, blocks, observer)
     reached = stages("baselines", baselines, rows, observer) if config.baselines else []
     if groups and evaluation.test is not None:
         tested = np.searchsorted(row_id, evaluation.test.table["row_id"].to_numpy())
         groups = {name: values[tested] for name, values in groups.items()}
-    fitted = FittedRun(
+    return FittedRun(
         config, rows, estimator, evaluation, stages.seconds, training_profile, digests, leaks, search=search, free=free,
         bands=bands, baselines=reached, named_groups=groups,
-    )  # fmt: skip
-    return fitted, checkpoints
+    ), checkpoints  # fmt: skip

@@ -28,9 +28,10 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
+from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import CostCounts
+from aucdist.metrics.decisions import CostCounts, best_threshold
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.search.folds import MIN_ROWS
@@ -41,6 +42,9 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.folder import score_test_rows
 from flows.run_folder.results import ClassEvaluation, Evaluation, group_results, scored_rows, threshold_by
 
+FEW_ROWS = 1000
+"""With fewer rows of a class, out-of-fold scores set the threshold of a feature map that has no operating point. Over 25 tables,
+the G-mean of bins on test rows is then 0.06 higher on average; with more rows it is nowhere higher by 0.005."""
 GRACE = 20
 """Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""
 
@@ -239,12 +243,21 @@ def evaluate(
     own_costs = None if point is None else point.row_costs
     models, set_on, test, groups = estimator.class_models, "training", None, None
     calibration: Sequence[Any] = [None] * len(models)
+    fewest = min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class())
+    by_default = (
+        isinstance(estimator, RankingClassifier)
+        and estimator.features is not None
+        and fewest < FEW_ROWS
+        and isinstance(blocks.train, Blocks)
+        and not blocks.train.has_groups
+    )
     if point is not None and blocks.calibration is not None:
         calibration, set_on = list(blocks.calibration.each_class()), "threshold_rows"
-    elif point is not None and point.out_of_fold and min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class()) > 1:
+    elif fewest > 1 and (by_default if point is None else point.out_of_fold):
         set_on = "out_of_fold"
     tested: Sequence[ScoreCounts | None] = [None] * len(models)
-    table = scores = None
+    table: Any = None
+    scores: Any = None
     if blocks.test is not None:
         tested, table, scores = score_test_rows(blocks.test, models)
     classes, thresholds = [], []
@@ -253,7 +266,7 @@ def evaluate(
         scored, w = mapped_rows(model, rows), model.coef_[0]
         train = count_scores(scored, w) if fit.counts is None else fit.counts
         costs = None if own_costs is None else count_costs(scored, w, own_costs)
-        threshold_counts: ScoreCounts | CostCounts = train if costs is None else costs
+        threshold_counts: Any = train if costs is None else costs
         guarantee = interval = None
         if held_out is not None:
             held_out = mapped_rows(model, held_out)
@@ -266,6 +279,8 @@ def evaluate(
             with errors_name_class(estimator, k):
                 threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day)
             thresholds.append(threshold)
+        elif set_on == "out_of_fold":
+            thresholds.append(best_threshold(threshold_counts))
         if test_counts is not None:
             if min(test_counts.n_pos, test_counts.n_neg) == 0:
                 test_counts = None
@@ -275,11 +290,11 @@ def evaluate(
         if isinstance(threshold_counts, CostCounts):
             threshold_counts = train
         classes.append(ClassEvaluation(train, test_counts, interval, threshold_counts, costs, guarantee))
-    if point is not None:
+    if thresholds:
         estimator.set_raw_threshold(thresholds)
     if isinstance(blocks.train, Blocks):
         groups = group_results(blocks.train, table, scores, estimator.group_weight or "pairs")
-    if blocks.test is not None and table is not None and scores is not None:
+    if blocks.test is not None:
         test = scored_rows(estimator, blocks.test, table, scores)
     return Evaluation(classes, test, groups, set_on)
 
@@ -307,11 +322,10 @@ def profile(
         part, counts = class_evaluation.reported
         score_profile = score_bins(counts, part, model.decision_intercept)
         bins.append(replace(score_profile, edges=tuple(edge / spread for edge in score_profile.edges)))
-    kept = Profile(
+    return Profile(
         rows.train.n_samples, rows.train.n_features, columns, None if several else bins[0], checked, known,
         class_scores=dict(zip(rows.schema.classes, bins, strict=False)),
-    )  # fmt: skip
-    return kept, digests, () if several else leaks(train, test, rows.schema, known=known, checked=checked)
+    ), digests, () if several else leaks(train, test, rows.schema, known=known, checked=checked)  # fmt: skip
 
 
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
@@ -338,7 +352,7 @@ def start_weights(
         "its features are scaled in another way": "unit-row" in scales and len(scales) > 1,
     }
     if (cannot := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
-        observer.note(f"the {'fits start' if several else 'fit starts'} from zero: {cannot}")
+        observer.note(f"the fit starts from zero: {cannot}")
         return None
     if rows.sets is None:
         observer.note("the fit starts from the weights in use")

@@ -298,7 +298,7 @@ def test_each_class_starts_from_its_weights(folder: Path, whole: tuple[dict, str
     assert again["passes"] < whole[0]["passes"]
     topics = config(folder, TOPICS.format(folder))
     run_training(load_train(str(topics)), observer, start=f"{whole[0]['run']}/model")
-    assert "the fits start from zero: its features are others" in "".join(observer.lines)
+    assert "the fit starts from zero: its features are others" in "".join(observer.lines)
 
 
 def test_a_run_that_was_ended_fits_no_class_again_that_was_done(folder: Path, tmp_path: Path, monkeypatch) -> None:

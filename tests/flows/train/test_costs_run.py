@@ -123,8 +123,7 @@ def test_scores_say_what_decisions_cost(config, result):
 
 
 def test_rows_without_costs_are_refused_before_they_are_read(config, result):
-    told = "training rows have no column of costs: they need `cost_column` in the source"
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match="training rows have no column of costs: give `cost_column` in their source"):
         fitted(config, "data.source.cost_column=null")
     with pytest.raises(InputError, match="miss"):
         load_train(str(config), ["operating_point={cost: {false_positive: 5, miss: amount}}"])

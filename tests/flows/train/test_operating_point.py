@@ -11,11 +11,13 @@ from sklearn.datasets import load_digits
 from support.runs import page_of, searched, trained, unseen_scores
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.metrics import operating_point, threshold_at
+from aucdist.metrics import ScoreCounts, operating_point, threshold_at
+from aucdist.metrics.decisions import best_threshold
 from aucdist.model import load_model
 from aucdist.report.text import operating_point_text, point_sentences
 from flows.run_folder.folder import read_about, read_scores
 
+BINS = {"map": "bins", "bins": 4}
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "model.max_fpr=0.1"]
 
 
@@ -41,13 +43,12 @@ def test_metrics_are_those_of_the_test_rows(result: dict[str, Any]) -> None:
 
 
 def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
-    few = {"map": "bins", "bins": 4}
-    bins = [f"model.features={json.dumps(few)}", "data.scale=none", "model.tol=2e-3"]
+    bins = [f"model.features={json.dumps(BINS)}", "data.scale=none", "model.tol=2e-3"]
     result = run(tmp_path, *bins, "operating_point={fpr: 0.02}")
     X, digit = load_digits(return_X_y=True)
     train = np.setdiff1d(np.arange(len(X)), read_scores(result["run"])["row_id"])
     y = np.where(digit[train] == 8, 1, -1)
-    model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features=few, tol=2e-3)
+    model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features=BINS, tol=2e-3)
     scores = unseen_scores(model, X[train], y, train)
     set_at = -load_model(f"{result['run']}/model").intercept
     assert set_at == pytest.approx(threshold_at(y, scores, fpr=0.02), abs=0.1)  # both fits are within tol
@@ -61,6 +62,35 @@ def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_pat
     monkeypatch.setattr("flows.train.stages.out_of_fold", None)  # no fold is fitted for the threshold alone
     result = run(tmp_path, "model.calibration=logit", "operating_point={fpr: 0.02}")
     assert result["operating_point"]["out_of_fold"]
+
+
+@pytest.mark.parametrize(("features", "few_rows", "set_on"), [
+    (BINS, 1000, "out_of_fold"), (BINS, 100, "training"), (None, 1000, "training"),
+])  # fmt: skip
+def test_without_a_target_the_threshold_of_a_map_has_the_best_g_mean_of_unseen_scores(
+    tmp_path: Path, monkeypatch: Any, features: dict[str, Any] | None, few_rows: int, set_on: str
+) -> None:
+    monkeypatch.setattr("flows.train.stages.FEW_ROWS", few_rows)
+    settings = [f"model.features={json.dumps(features)}", "data.scale=none", "model.tol=2e-3", "model.max_fpr=null"]
+    result = run(tmp_path, *settings)
+    assert "operating_point" not in result
+    assert read_about(result["run"])["threshold_rows"]["rows"] == set_on
+    X, digit = load_digits(return_X_y=True)
+    train = np.setdiff1d(np.arange(len(X)), read_scores(result["run"])["row_id"])
+    y = np.where(digit[train] == 8, 1, -1)
+    model = PairwiseHingeClassifier(lam=0.01, features=features, tol=2e-3)
+    if set_on == "training":
+        scores = model.fit(X[train], y).decision_function(X[train]) - model.decision_intercept
+    else:
+        scores = unseen_scores(model, X[train], y, train)
+    saved = load_model(f"{result['run']}/model")
+    expected = best_threshold(ScoreCounts.from_scores(y, scores))
+    assert -saved.intercept == pytest.approx(expected, abs=0.1)  # both fits are within tol
+    rows = "out-of-fold scores" if set_on == "out_of_fold" else "the training rows, which the fit has seen."
+    assert f"so the threshold has the largest G-mean on {rows}" in page_of(result)
+    flagged = saved.predict(X) == 1
+    tested = np.setdiff1d(np.arange(len(X)), train)
+    assert read_about(result["run"])["details"]["test"]["confusion"]["fp"] == int((flagged & (digit != 8))[tested].sum())
 
 
 def test_with_a_single_positive_row_the_training_rows_set_the_threshold(tmp_path: Path) -> None:
