@@ -282,6 +282,25 @@ class WithThreshold:
         ------
         InputError
             If there is neither a threshold nor rows with one target, or if no threshold can meet or guarantee it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from aucdist import PairwiseHingeClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+        >>> model = PairwiseHingeClassifier(lam=1e-3).fit(X[::2], y[::2])
+        >>> X_set, y_set, X_new = X[1::4], y[1::4], X[3::4]  # the fit has seen neither
+
+        A recall on rows that only set the threshold, a number of alerts in a batch without labels, and a score:
+
+        >>> int(model.set_threshold(X=X_set, y=y_set, recall=0.95).predict(X_new).sum())
+        95
+        >>> int(model.set_threshold(X=X_new, alerts=20, per=len(X_new)).predict(X_new).sum())
+        20
+        >>> n_above_1 = (model.decision_function(X_new) > 1).sum()
+        >>> bool(model.set_threshold(1.0).predict(X_new).sum() == n_above_1)
+        True
         """
         check_is_fitted(self)
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
