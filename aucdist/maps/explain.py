@@ -240,7 +240,7 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
     """
     reach = sum(float(np.ptp(shape.cells)) for shape in parts.shapes)
     scale = total / reach if reach > 0 else 0.0
-    table: list[tuple[Any, ...]] = []
+    table: list[Any] = []
     for shape in parts.shapes:
         points = np.round((shape.cells - shape.cells.min()) * scale, 1)
         if shape.missing is not None:

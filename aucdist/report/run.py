@@ -137,14 +137,13 @@ def _two_classes(report: Report) -> Json:
     with warnings.catch_warnings(record=True, action="always", category=IntervalWarning) as caught:
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
-    interval_warnings = [f"{w.message}.".replace("the", "The", 1) for w in caught]
     population, point = _population_text(report), run.get("operating_point")
     reliability: Json | None = None
     shape: Json | None = None
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
-        metrics: Json = {
+        metrics = {
             "Brier score": probability.brier,
             "Log loss": probability.log_loss,
             "Calibration loss": probability.calibration_loss,
@@ -168,7 +167,7 @@ def _two_classes(report: Report) -> Json:
         "several": False,
         "which": rows,
         "sentences": _verdict_of_two(report, shown, rows, interval),
-        "warnings": _warnings_of_two(report, interval, interval_warnings),
+        "warnings": _warnings_of_two(report, interval, [f"{w.message}.".replace("the", "The", 1) for w in caught]),
         "population": population,
         "area": ranking.auc(shown),
         "train_area": ranking.auc(train),
@@ -261,10 +260,12 @@ def _beside_baselines(report: Report, rows: str) -> list[str]:
     tested = [other for other in report.run.get("baselines", ()) if other["differences"]]
     for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
         best = max(tested, key=lambda other: float(other[key]))
-        names, test = (best["name"], "this model"), best["differences"][key]
+        test = best["differences"][key]
         better |= test["low"] > 0
         compared.append(
-            difference_sentence(f"{rows} {metric}", names, test, significant=test["low"] * test["high"] > 0)
+            difference_sentence(
+                f"{rows} {metric}", (best["name"], "this model"), test, significant=test["low"] * test["high"] > 0
+            )
         )
     sentences = [" ".join(compared)] if compared else []
     if not better:
@@ -300,21 +301,22 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
         history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
     curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
-    precision, share = ranking.average_precision(shown), share_of_positives(shown)
-    average = f"The {rows} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
+    average = (
+        f"Average precision {ranking.average_precision(shown):.4f}; a random order has {share_of_positives(shown):.2g}."
+    )
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
         "rows with scores above 0 are flagged."
     )
     point = report.run.get("operating_point")
     at = point and (point["fpr"]["value"], point["recall"]["value"])
-    (train, test), max_fpr = report.classes[0], report.max_fpr
-    figures: Json = {
+    train, test = report.classes[0]
+    figures = {
         "roc": ("ROC curve", curve, lambda axes: plots.roc(axes, train, test, log_x=False)),
         "roc-low": (
             "ROC curve at low false positive rates",
             curve,
-            lambda axes: plots.roc(axes, train, test, log_x=True, point=at, max_fpr=max_fpr),
+            lambda axes: plots.roc(axes, train, test, log_x=True, point=at, max_fpr=report.max_fpr),
         ),
         "pr": ("Precision and recall", average, lambda axes: plots.precision_recall(axes, train, test)),
         "scores": ("Scores by class", split, lambda axes: plots.score_distributions(axes, shown, report.threshold)),

@@ -40,7 +40,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     passes, n_rows = f"{number_text(run['passes'], 6)} passes", f"{run['n_samples']:,} rows"
     if classes is None:
         certificate, point, n_rows = run["certificate"], run.get("operating_point"), _rows_text(run, "n")
-        precision, baselines = "test_average_precision", run.get("baselines", ())
+        baselines = run.get("baselines", ())
         others = "; ".join(
             f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}"
             for row in baselines
@@ -48,7 +48,12 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
         rows = [
             ("Test data", _rows_text(run, "n_test") if "n_test_pos" in run else None),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
-            ("Test average precision", auc_with_interval(metrics.get(precision), metrics.get(f"{precision}_interval"))),
+            (
+                "Test average precision",
+                auc_with_interval(
+                    metrics.get("test_average_precision"), metrics.get("test_average_precision_interval")
+                ),
+            ),
             ("Other models", others or None),
             *(group_rows(run["groups"]) if "groups" in run else []),
             ("Operating point", point and " ".join(point_sentences(point, baselines))),
@@ -184,11 +189,10 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     )
 
 
-def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
+def operating_point_text(point: Json) -> str:
     """Describe the result of a threshold: how many rows are flagged, how many of them are positive, and how many are missed.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
-    `baselines`: other models: how many positive rows they find with as many alerts is said, too.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
     precision, recall = (f"the {name} is {_rate_text(point[name])}" for name in ("precision", "recall"))
@@ -201,14 +205,6 @@ def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
         if n_alerts:
             text += f" {n_right:,} of them are positive: {precision}."
         text += f" It misses {n_pos - n_right:,} of {n_pos:,} positive rows: {recall}."
-        if n_alerts and baselines:
-            text += f" With the same {n_alerts:,} alerts, this model finds {n_right:,} positive rows"
-            for row in baselines:
-                text += f", {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
-                if test := row["differences"].get("recall"):
-                    low, high = (difference_text(n_pos * test[end]) for end in ("low", "high"))
-                    text += f" (95 % interval of the difference {low} to {high})"
-            text += ". A difference may be chance if its interval contains 0."
     else:
         text = f"The model flags {share} of the {rows} rows: {precision}, and {recall}."
     if (costs := point.get("expected_cost")) is not None:
@@ -221,6 +217,20 @@ def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
     return text
 
 
+def _found_by_others(point: Json, baselines: Sequence[Json]) -> str:
+    """Return how many positive rows other models find with as many alerts, in sentences; empty if it is not known."""
+    if not (baselines and point.get("n_alerts")):
+        return ""
+    n_pos = point["n_pos"]
+    text = f"With the same {point['n_alerts']:,} alerts, this model finds {point['recall']['value'] * n_pos:,.0f} positive rows"
+    for row in baselines:
+        text += f"; {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
+        if test := row["differences"].get("recall"):
+            low, high = (round(n_pos * test[end], 1) + 0.0 for end in ("low", "high"))
+            text += f" (95 % interval of the difference {low:g} to {high:g})"
+    return text + ". A difference may be chance if its interval contains 0."
+
+
 def guarantee_text(point: Json) -> str:
     """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
     if (guarantee := point.get("guarantee")) is None:
@@ -231,8 +241,9 @@ def guarantee_text(point: Json) -> str:
     rows = f"the {known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["meets_target"]:
-        other_models = set_on_of(point) == "out_of_fold"
-        unseen = " This is approximate, because five other models gave these scores." * other_models
+        unseen = " This is approximate, because five other models gave these scores." * (
+            set_on_of(point) == "out_of_fold"
+        )
         return f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}.{unseen}"
     share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
     best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
@@ -250,7 +261,8 @@ def point_sentences(point: Json, baselines: Sequence[Json] = ()) -> list[str]:
     `point`: as above. `baselines`: those of the run.
     """
     set_for = set_for_text(point) + _beside_target(point)
-    return [text for text in (operating_point_text(point, baselines), set_for, guarantee_text(point)) if text]
+    texts = operating_point_text(point), _found_by_others(point, baselines), set_for, guarantee_text(point)
+    return list(filter(None, texts))
 
 
 def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:

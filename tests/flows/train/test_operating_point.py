@@ -90,7 +90,9 @@ def test_without_a_target_the_threshold_of_a_map_has_the_best_g_mean_of_unseen_s
     assert f"so the threshold has the largest G-mean on {rows}" in page_of(result)
     flagged = saved.predict(X) == 1
     tested = np.setdiff1d(np.arange(len(X)), train)
-    assert read_about(result["run"])["details"]["test"]["confusion"]["fp"] == int((flagged & (digit != 8))[tested].sum())
+    assert read_about(result["run"])["details"]["test"]["confusion"]["fp"] == int(
+        (flagged & (digit != 8))[tested].sum()
+    )
 
 
 def test_with_a_single_positive_row_the_training_rows_set_the_threshold(tmp_path: Path) -> None:

@@ -215,8 +215,8 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
         assert difference.value == pytest.approx(first[key] - result["metrics"][f"test_{key.removeprefix('test_')}"])
     n_flagged = int((own > 0).sum())
     hits = (y[np.argsort(-scores, kind="stable")[:n_flagged]] > 0).sum()
-    found = np.isin(np.arange(len(y)), np.argsort(-scores, kind="stable")[:n_flagged])
-    misses = [~flags[y > 0] for flags in (own > 0, found)]
+    flagged = np.isin(np.arange(len(y)), np.argsort(-scores, kind="stable")[:n_flagged])
+    misses = [~flags[y > 0] for flags in (own > 0, flagged)]
     expected = mean_cost_difference(np.ones(len(misses[0])) > 0, misses, np.ones(len(misses[0])))
     assert first["differences"]["recall"] == pytest.approx(asdict(expected))
     assert expected.value == pytest.approx((hits - (own > 0)[y > 0].sum()) / (y > 0).sum())
