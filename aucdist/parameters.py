@@ -1,4 +1,7 @@
-"""What each parameter may be, as a table: scikit-learn's ``_parameter_constraints``, with an `InputError` for what is refused."""
+"""What each parameter may be, as a table: scikit-learn's ``_parameter_constraints``, with an `InputError` for what is refused.
+
+The weights of rows have one check for fits and metrics.
+"""
 
 import numbers
 from collections.abc import Callable, Collection, Mapping
@@ -143,3 +146,20 @@ def keyword_parameters(cls: type[T]) -> type[T]:
     It is a dataclass without ``__eq__`` and ``__repr__``: objects are compared by identity, and scikit-learn's repr stays.
     """
     return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+
+MIN_WEIGHT = 1e-100
+"""The smallest weight of a row: the product of the weights of a pair must be a float above zero."""
+MAX_WEIGHT = 1e100
+"""The largest weight of a row: sums over all pairs must be finite."""
+
+
+def check_weights(weights: np.ndarray) -> None:
+    """Raise an InputError that names the first weight of a row that is neither 0 nor of a size whose products are floats."""
+    wrong = ~((weights == 0) | ((weights >= MIN_WEIGHT) & (weights <= MAX_WEIGHT)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"the weight of row {row} (counted from 0) is {weights[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
+            f"{MAX_WEIGHT:g}: divide them all by their mean"
+        )

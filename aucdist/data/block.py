@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_columns, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
-from aucdist.metrics.counts import check_weights
+from aucdist.parameters import check_weights
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 ROW_COLUMNS: dict[str, Any] = {

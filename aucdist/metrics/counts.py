@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
-
-MIN_WEIGHT = 1e-100
-"""The smallest weight of a row: the product of the weights of a pair must be a float above zero."""
-MAX_WEIGHT = 1e100
-"""The largest weight of a row: sums over all pairs must be finite."""
+from aucdist.parameters import check_weights
 
 MAX_VALUES = 2**20
 """Distinct scores that counts within bounds hold one by one: 25 MB."""
@@ -270,17 +266,6 @@ def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, reason: str) -> Non
         first = int(np.argmax(wrong))
         raise InputError(
             f"{kind} at position {first} (counted from 0) {reason}: {values[first]}. Correct it, or leave it out"
-        )
-
-
-def check_weights(weights: np.ndarray) -> None:
-    """Raise an InputError that names the first weight of a row that is neither 0 nor of a size whose products are floats."""
-    wrong = ~((weights == 0) | ((weights >= MIN_WEIGHT) & (weights <= MAX_WEIGHT)))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"the weight of row {row} (counted from 0) is {weights[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
-            f"{MAX_WEIGHT:g}: divide them all by their mean"
         )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import as_column, check_weights, dot, labels_of, refuse
+from aucdist.metrics.counts import as_column, dot, labels_of, refuse
 from aucdist.metrics.intervals import Estimate, check_level, score_interval, unseen_bound
-from aucdist.parameters import OneOf, above_0
+from aucdist.parameters import OneOf, above_0, check_weights
 
 GroupWeight = Literal["pairs", "groups"]
 
