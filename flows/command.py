@@ -153,8 +153,9 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             else:
                 if not field.is_required() and isinstance(field.default, str | int | float):
                     about["help"] += f"  [default: {field.default}]"
-                kind = next((kind for kind in (float, int) if kind in kinds), str)
-                about |= {"multiple": list in kinds, "type": kind}
+                if {int, float} & kinds:  # the model checks numbers, so that errors about them read like all others
+                    about["metavar"] = note.metavar or "NUMBER"
+                about["multiple"] = list in kinds
             options.append(click.Option([flags[name], key], **about))
         if note.data:
             options.append(

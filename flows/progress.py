@@ -188,7 +188,7 @@ def trained_lines(result: Json) -> list[Any]:
 
 
 def search_lines(result: Json) -> list[Any]:
-    """Return the lines that `aucdist cv` prints: a table of the settings, and what was chosen."""
+    """Return the lines that `aucdist cv` prints: a table of the settings, what was chosen, and the run of that setting."""
     metric, best = result["metric"], result["best"]
     table = Table()
     for name in (*best, metric, "deviation", "passes", ""):
@@ -198,7 +198,7 @@ def search_lines(result: Json) -> list[Any]:
         cells += ["failed" if row[k] is None else f"{row[k]:.4f}" for k in ("mean", "deviation")]
         remark = "chosen" if row["parameters"] == best else "; ".join(row["errors"])
         table.add_row(*cells, f"{row['passes']:,}", Text(remark), style="bold" if remark == "chosen" else "")
-    return [table, search_verdict(result), f"report: {result['run']}/report.html"]
+    return [table, search_verdict(result), *trained_lines(result["refit"])]
 
 
 # ---- the log of a run, as AUCDIST_LOG chooses --------------------------------------------------------------------------

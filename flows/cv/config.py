@@ -81,7 +81,6 @@ class CvConfig(RunConfig):
     """One search."""
 
     # Keys of training alone.
-    baselines: ClassVar[bool] = False
     audit: ClassVar[None] = None
     checkpoint: ClassVar[None] = None
 

@@ -171,13 +171,13 @@ def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
 
-    Returns the results of the folds, and as ``refit`` that of the run.
+    Returns the results of the folds, and as ``refit`` what ``aucdist train --json`` prints.
     Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
     Raises RunError if every setting failed; the results of finished jobs are in the cache.
     """
     name = timestamped(f"{config.name}-cv")
     result, summary = fit_and_publish(config, name, "aucdist cv", open_search_rows, observer)
-    return {"run": result.pop("run"), **(summary or {}), "refit": result}
+    return {"run": result["run"], **(summary or {}), "refit": result}
 
 
 def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) -> Opened:

@@ -117,8 +117,7 @@ def cross_validate(config: CvConfig) -> Json:
     result = searching.cross_validate(config, FlowObserver(config.name))
     create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
     create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
-    refit = result["refit"] | {"run": result["run"]}
-    create_roc_artifact(refit, key="cross-validate-roc", description=f"ROC curve of {config.name}")
+    create_roc_artifact(result["refit"], key="cross-validate-roc", description=f"ROC curve of {config.name}")
     return result
 
 
@@ -255,7 +254,7 @@ def markdown_of(result: Json) -> str:
     lines = [search_verdict(result), ""]
     if "certificate" in result["refit"]:  # several classes have one each, in the report
         lines += [f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}.", ""]
-    return "\n".join([*lines, summary_markdown({**result["refit"], "run": result["run"]})])
+    return "\n".join([*lines, summary_markdown(result["refit"])])
 
 
 def table_of(result: Json) -> list[Json]:

@@ -46,6 +46,10 @@ class RunConfig(Strict):
     feature map, out-of-fold scores set it if there are fewer than 1,000 rows of a class."""
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
     """Additional fits for the report: a band around the shapes, and what `monotone` costs."""
+    baselines: bool = True
+    """Whether logistic regression, and LightGBM if it is installed, are fitted to the same rows and shown in the
+    report. This is not done for several classes, for rows on workers, for fewer than 100 rows, and for more than 16
+    million values."""
     cluster: ClusterConfig = Field(default_factory=NoCluster)
     """Where the run computes."""
     blocks: CountOption = None
@@ -90,10 +94,6 @@ class RunConfig(Strict):
 class TrainConfig(RunConfig):
     """One training run."""
 
-    baselines: bool = True
-    """Whether logistic regression, and LightGBM if it is installed, are fitted to the same rows and shown in the
-    report. This is not done for several classes, for rows on workers, for fewer than 100 rows, and for more than 16
-    million values."""
     audit: AuditGroups | None = None
     """The groups of test rows for `aucdist audit`."""
     checkpoint: CheckpointConfig | None = None

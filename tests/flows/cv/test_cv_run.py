@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
-from support.command_line import sets
+from support.command_line import run as run_command, sets
 from support.forked_workers import start_program
 from support.runs import Following, searched
 
@@ -21,6 +21,7 @@ from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
 from flows.cv import jobs, run
+from flows.train.run import baselines
 
 QUICK = [
     "cluster=none", "folds.repeats=1", "folds.number=3", "nested=null", "rule=best", "model.tol=0.05",
@@ -93,6 +94,25 @@ def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole):
     page = (folder / "report.html").read_text()
     assert "Choice of parameters" in page
     assert "AUC against lam" in page
+
+
+def test_the_command_prints_the_test_rows_and_the_baselines_as_train_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.train.run.baselines", baselines)
+    text = " ".join(run_command("cv", "digits", *sets(*QUICK), "--output", tmp_path)[0].replace("│", " ").split())
+    (folder,) = tmp_path.glob("2*")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert f"Test AUC {metrics['metrics']['test_auc']:.4f}" in text
+    assert f"Test average precision {metrics['metrics']['test_average_precision']:.4f}" in text
+    assert metrics["baselines"][0]["name"] == "logistic regression (defaults)"
+    assert f"Other models logistic regression (defaults): AUC {metrics['baselines'][0]['test_auc']:.4f}" in text
+    assert text.index("Chosen: lam") < text.index("Test AUC") < text.index(f"report: {tmp_path}")
+
+
+def test_baselines_can_be_left_out_of_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.train.run.baselines", baselines)
+    assert "baselines" not in found_in(tmp_path, "baselines=false")["refit"]
 
 
 def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
