@@ -114,7 +114,7 @@ def survey(source: Source) -> tuple[Survey, float, dict[str, str]]:
     """
     url, *others = files.expand(source.source)
     data, share = head_of(url)
-    if source.format == "keel" and "missing" not in source.model_fields_set:
+    if source.format in ("keel", "arff") and "missing" not in source.model_fields_set:
         source = source.model_copy(update={"missing": "keep"})
     # both formats read files
     parsed = source.format_of().parse(data, source, FilePart(url), None)  # type: ignore[attr-defined]

@@ -28,10 +28,10 @@ from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind,
 from flows.init.read import FirstRows, first_rows, survey
 
 MAX_CLASSES = 20
-FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
+FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel", "arff")
 BELOW = "data.source."
 """What stands before a key of the source in an option of `aucdist train`."""
-IMPUTE = "impute: median  # numbers that are missing; a missing text is a category of its own"
+IMPUTE = "impute: median  # for numbers that are missing; missing texts are a category of their own"
 BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 """Names of date columns that do not say when a row was recorded."""
 
@@ -184,7 +184,7 @@ def describe(
     keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
-    data = [IMPUTE] * any(c.missing and c.kind in ("number", "dates") for c in columns)
+    data = [IMPUTE] * any(c.kind in ("number", "dates") for c in columns)
     sparse = _is_sparse(source, "hashed" in kinds.values())
     data += [f"scale: {'maxabs' if sparse else 'standard'}", *_test_rows(columns, time, groups, signs, whole=whole)]
     head = _head(source, len(signs), whole, output, rows.n_files)
@@ -288,8 +288,8 @@ def _source_keys(
         keys = ({} if form is None else {"date_format": form}) | keys
     if hashed:
         keys["hashed"] = {c.name: HASHED_INTO for c in hashed} | keys.get("hashed", {})
-    if any(c.missing for c in columns if c.kind != "drop") or "missing_values" in keys:
-        keys.setdefault("missing", "keep")
+    # One new category, or one empty cell, must not stop the scoring of all other rows.
+    keys = {"missing": "keep"} | ({"unknown": "ignore"} if "categorical" in keys else {}) | keys
     if spelling.decimal != ".":
         keys["decimal"] = spelling.decimal
     spelled = {"thousands": spelling.thousands, "symbols": list(spelling.symbols)}
@@ -309,12 +309,10 @@ def _comments(columns: list[Column], keys: Json) -> Json:
         comments["version"] = "without this key, the newest version is read"
     if "symbols" in keys:
         comments["symbols"] = "beside numbers, which they do not change"
-    gaps = [f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop"]
-    if gaps:
-        comments["missing"] = f"rows without: {', '.join(gaps)}"
+    gaps = ", ".join(f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop")
+    comments["missing"] = f"rows without: {gaps}" if gaps else "all cells have values, but those of new rows may not"
+    comments["unknown"] = "a category that only new rows have counts as none; with `error`, it stops `score`"
     comments[""] = [f"number {c.name}: {c.comment}" for c in columns if c.kind == "number"]
-    if "unknown" not in keys and any(c.kind == "categorical" for c in columns):
-        comments[""].append("unknown: ignore  # for categories that only new rows have; by default they are an error")
     return comments
 
 

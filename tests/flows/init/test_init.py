@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, strategies as st
 from support.command_line import result_of, run, sets
 
+from aucdist.model import load_model
 from flows.init.columns import Column, contents_of
 from flows.init.run import comment, quoted
 
@@ -222,6 +223,45 @@ def test_a_large_packed_file_is_known_by_its_first_bytes(tmp_path: Path, monkeyp
     text = "a,y\n" + "".join(f"{i * i % 997},{i % 3}\n" for i in range(1000))
     (tmp_path / "EXPORT").write_bytes(gzip.compress(text.encode()))
     assert result_of("init", "EXPORT", "--label", "y")["columns"] == {"a": "number"}
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_a_new_category_and_a_missing_cell_of_new_rows_do_not_stop_a_score(tmp_path: Path, from_file: bool) -> None:
+    r = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": r.integers(20, 60, 200), "dept": r.choice(["a", "b"], 200)})
+    frame["left"] = np.where(frame["age"] + 5 * r.normal(size=200) > 45, "yes", "no")
+    frame.to_csv(tmp_path / "hr.csv", index=False)
+    quick = ("--output", tmp_path / "runs", *sets("model.tol=0.1"))
+    if from_file:
+        result = result_of("train", tmp_path / "hr.csv", "--label", "left", *quick)
+    else:
+        run("init", tmp_path / "hr.csv", "--label", "left", "--output", tmp_path / "hr.yaml")
+        text = (tmp_path / "hr.yaml").read_text()
+        assert "missing: keep  # all cells have values, but those of new rows may not" in text
+        assert "unknown: ignore  # a category that only new rows have counts as none" in text
+        result = result_of("train", tmp_path / "hr.yaml", *quick)
+    new = frame.drop(columns="left").head(5).astype(object)
+    new.loc[0, "age"], new.loc[1, "dept"], new.loc[2, "dept"] = None, None, "c"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    lines = run("score", result["run"], tmp_path / "new.csv", tmp_path / "scores")[0].splitlines()
+    assert lines[1:] == ["missing values: age 1", "unknown values: dept 2"]
+    scores = pd.read_parquet(tmp_path / "scores")["score"].to_numpy()
+    assert np.isfinite(scores).all()
+    model = load_model(f"{result['run']}/model")
+    filled = new[:1].assign(age=model.preprocessor.fill[0])
+    assert scores[0] == model.decision_function(filled)[0]
+    if not from_file:
+        run(
+            "init",
+            tmp_path / "hr.csv",
+            "--label",
+            "left",
+            "--force",
+            "--output",
+            tmp_path / "hr.yaml",
+            *sets("unknown=error"),
+        )
+        assert "unknown: error" in (tmp_path / "hr.yaml").read_text()
 
 
 @pytest.mark.parametrize("token", ["NULL", "-1.#IND"])
@@ -490,7 +530,9 @@ def test_the_columns_of_a_keel_file_are_listed_and_those_of_one_value_dropped() 
     Path("r.arff").write_text(header + "@attribute y {y,n}\n@data\n" + rows)
     result = result_of("init", "r.arff", "--label", "y")
     assert result["columns"] == {"a": "number", "k": "categorical", "one": "drop", "two": "drop"}
-    assert yaml.safe_load(Path("r.yaml").read_text())["data"]["source"]["drop"] == ["one", "two"]
+    source = yaml.safe_load(Path("r.yaml").read_text())["data"]["source"]
+    assert source["format"] == "arff"
+    assert source["drop"] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -509,7 +551,7 @@ def test_a_comment_suggests_a_split_by_time_where_rows_are_in_the_order_of_a_num
     result_of("init", "t.csv", "--label", "y")
     text = Path("t.yaml").read_text()
     assert ("# test: {time: Year, last: 0.2}  # if Year is a time" in text) == suggested
-    assert "unknown: ignore" not in text  # no column has categories
+    assert "unknown:" not in text  # no column has categories
     assert "  # search `lam` by `aucdist cv`\n" in text
 
 

@@ -35,6 +35,7 @@ def test_init_says_what_each_column_holds(printed: tuple[Path, dict[str, str]]) 
     assert source == {
         "source": "clicks.csv", "format": "csv", "label": "clicked", "positive": "yes", "drop": ["id", "country"],
         "dates": {"seen": ["year", "month", "weekday", "hour", "days"]}, "categorical": ["browser"], "missing": "keep",
+        "unknown": "ignore",
     }  # fmt: skip
     assert config["data"]["impute"] == "median"
     assert "2,500 rows\nnext: " in said["init clicks.csv"]
