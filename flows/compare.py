@@ -198,8 +198,7 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
             values, others_values = run.column(key), first.column(key)
             if values is not None and others_values is not None and not np.array_equal(values, others_values):
                 raise InputError(
-                    f"{shown(run.url)} and {shown(first.url)} have different {key}s of the same test rows: give both "
-                    "the same data"
+                    f"{shown(run.url)} and {shown(first.url)} have different {key}s of the same test rows: use the same data"
                 )
 
 

@@ -23,6 +23,7 @@ from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, CopyOption, CountOption, FileOption, PlaceArgument
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
+from flows.score import lines_of_values
 
 SUFFIXES = (".csv", ".parquet")
 DEFAULT_ROWS = 10
@@ -85,9 +86,9 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             for k, name in enumerate(model.classes or ("",))
             if not config.classes or name in config.classes
         }
-        rows, ids = _rows(config, model)
+        rows, ids, counted = _rows(config, model)
         model.decision_function(rows.X)  # raises an error for rows whose score overflows
-        about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
+        about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None} | counted
         reasons = {
             name: _reasons(binary, spread, rows, ids, config)
             for name, (binary, spread) in models.items()
@@ -116,8 +117,8 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     return about | {"classes": [{"name": name} | class_result for name, class_result in by_class.items()]}
 
 
-def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame]:
-    """Return the rows to explain, and their numbers beside the columns that are copied."""
+def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, Json]:
+    """Return the rows to explain, their numbers beside the columns that are copied, and what `lines_of_values` takes."""
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
@@ -139,7 +140,8 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
         pa.table({"row_id": np.arange(firsts[k], firsts[k + 1])} | texts_of_columns(reader, k, config.copied))
         for k in np.unique(np.searchsorted(firsts, rows.row_id, side="right") - 1).tolist()
     ]
-    return rows, pa.concat_tables(tables).to_pandas().set_index("row_id").loc[rows.row_id].reset_index()
+    ids = pa.concat_tables(tables).to_pandas().set_index("row_id").loc[rows.row_id].reset_index()
+    return rows, ids, {"missing": reader.missing, "unknown": reader.unknown}
 
 
 def _table(
@@ -152,7 +154,7 @@ def _table(
     if reasons is None:
         parts = model.explain(rows.X) / spread
     else:
-        parts = pd.DataFrame([{key: _reasons_text(row[key]) for key in COMPARISONS} for row in reasons])
+        parts = pd.DataFrame([{key: _reasons_text(row[key]) for key in COMPARISONS if key in row} for row in reasons])
     table = pd.concat([ids, scores, parts], axis=1)
     for twice in table.columns[table.columns.duplicated()]:
         raise InputError(f"two columns of the output have the name {twice!r}: rename the column of the data")
@@ -181,7 +183,10 @@ def _contributions(model: LinearModel, spread: float, rows: Block, ids: pd.DataF
 
 
 def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, config: ExplainConfig) -> list[Json]:
-    """Return the columns that change the score of each row most, compared with the most favourable value and the average row."""
+    """Return the columns that change the score of each row most, compared with the most favourable value and the average row.
+
+    A linear model has no most favourable value of a number, so its reasons compare with the average row alone.
+    """
     sign, categories = -1 if config.lower else 1, category_features(model.schema.categories)
     reasons = model.reasons(rows.X, sign)
     features = pd.DataFrame(as_dense(rows.X), columns=list(model.schema.feature_names)).to_dict("records")
@@ -194,18 +199,14 @@ def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, 
             for k in order
         ]
 
-    table = zip(
-        ids.to_dict("records"),
-        model.decision_function(rows.X) / spread,
-        reasons.above_most_favourable,
-        reasons.above_average,
-        values,
-        strict=True,
-    )
+    compared = dict(zip(COMPARISONS, (reasons.above_most_favourable, reasons.above_average), strict=True))
+    scores = (model.decision_function(rows.X) / spread).tolist()
     return jsonable(
         [
-            copied | {"score": score} | {key: largest(adds, row) for key, adds in zip(COMPARISONS, both, strict=True)}
-            for copied, score, *both, row in table
+            copied
+            | {"score": score}
+            | {key: largest(adds[i], row) for key, adds in compared.items() if adds is not None}
+            for i, (copied, score, row) in enumerate(zip(ids.to_dict("records"), scores, values, strict=True))
         ]
     )
 
@@ -224,7 +225,7 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 def explanation_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist explain` prints: a paragraph for each row, or the path of the table."""
     if result["output"] is not None:
-        return [f"{result['output']}: {result['rows']} rows"]
+        return [f"{result['output']}: {result['rows']} rows", *lines_of_values(result)]
     lines = []
     for said in result.get("classes", [result]):
         lines += [f"class {said['name']}"] if "name" in said else []
@@ -237,6 +238,7 @@ def explanation_lines(result: Json) -> list[str]:
                 lines += [
                     f"  compared with the {reference}: {_reasons_text(row[key]) or 'nothing'}"
                     for key, reference in COMPARISONS.items()
+                    if key in row
                 ]
                 continue
             for part in row["contributions"]:

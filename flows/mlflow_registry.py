@@ -164,8 +164,7 @@ def promote_to_mlflow(
     """
     if load_model(model_folder(run)).classes:
         raise InputError(
-            "MLflow's registry takes models of two classes: promote this one to a folder or a bucket, or promote "
-            "one of its classes"
+            "MLflow's registry takes models of two classes: promote this one to a folder or a bucket, or one of its classes"
         )
     decision = None
     with open_registry(target) as registry:

@@ -203,7 +203,7 @@ def _range(values: np.ndarray) -> str:
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
     text = f"{present.min():.6g} to {present.max():.6g}" if len(present) else "no values"
-    return text + (f", {missing:,} missing" if missing else "")
+    return f"{text}{f', {missing:,} missing' if missing else ''}"
 
 
 def preview_lines(seen: Json) -> list[str]:
@@ -306,13 +306,13 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
         present = ~np.isnan(column)
         if not present.any():
             return ColumnDrawing(name, kind, auc, "no values", 1.0, [])
-        low, high = (float(v) for v in (column[present].min(), column[present].max()))
         distinct = np.unique(column[present])
+        low, high = distinct[[0, -1]].tolist()
         if len(distinct) <= MAX_BARS:
             cells = np.searchsorted(distinct, column[present])
             labels = [f"{value:.6g}" for value in distinct]
         else:
-            first, last = (float(v) for v in np.quantile(column[present], [0.01, 0.99]))
+            first, last = np.quantile(column[present], [0.01, 0.99]).tolist()
             first, last = (first, last) if first < last else (low, high if high > low else low + 1.0)
             edges = np.linspace(first, last, BINS + 1)
             cells = np.clip(np.searchsorted(edges, column[present], "right") - 1, 0, BINS - 1)

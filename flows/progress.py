@@ -74,16 +74,18 @@ def is_last(facts: Json) -> bool:
 
 def tasks_line(facts: Json) -> str:
     """Return the progress of tasks as one line of text."""
-    parts = [f"{facts['done']} of {facts['total']} tasks"]
-    parts += [f"{facts['failed']} failed"] * (facts["failed"] > 0) + [facts["best"]] * (facts["best"] != "")
-    if facts["seconds_left"]:
-        parts.append(f"{seconds_text(facts['seconds_left'])} left")
-    return ", ".join(parts)
+    parts = (
+        f"{facts['done']} of {facts['total']} tasks",
+        facts["failed"] and f"{facts['failed']} failed",
+        facts["best"],
+        facts["seconds_left"] and f"{seconds_text(facts['seconds_left'])} left",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def gap_progress(first_gap: float, gap: float, tol: float) -> float:
     """Return the progress of the gap from the first one to `tol`, on a log scale, from 0 to 1."""
-    if not (math.isfinite(first_gap) and math.isfinite(gap)) or gap >= first_gap:
+    if not gap < first_gap < math.inf:
         return 0.0
     if gap <= tol:
         return 1.0
@@ -91,10 +93,10 @@ def gap_progress(first_gap: float, gap: float, tol: float) -> float:
 
 
 def fact_line(facts: Json) -> str:
-    """Return facts as one line of text."""
-    return ", ".join(
-        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in facts.items()
-    )
+    """Return facts, or a remark, as one line of text."""
+    if "text" in facts:
+        return str(facts["text"])
+    return ", ".join(f"{name} {value:{',' if isinstance(value, int) else ''}}" for name, value in facts.items())
 
 
 class LineObserver(RunObserver):
@@ -121,7 +123,7 @@ class LineObserver(RunObserver):
                 f"primal {facts['primal']:.6g}  dual {facts['dual']:.6g}  {facts['seconds']:.1f} s"
             )
         else:
-            line = tasks_line(facts) if event == "tasks" else facts["text"] if event == "note" else fact_line(facts)
+            line = tasks_line(facts) if event == "tasks" else fact_line(facts)
         self._write_line(f"  {line}")
 
 
@@ -151,8 +153,7 @@ class LiveObserver(RunObserver):
             self._finish()
             self._task = self._bar.add_task(facts["stage"], total=None, now="")
         elif event in ("note", "about"):
-            text = facts["text"] if event == "note" else fact_line(facts)
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(fact_line(facts), markup=False, highlight=False)
         elif event == "tasks":
             self._move(facts["done"], max(facts["total"], 1), tasks_line(facts))
         else:
@@ -261,8 +262,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
         kind, text = warning.category.__name__, str(warning.message)
         alike.setdefault((kind, re.sub(r"[0-9.]+", "", text)), []).append(text)
     for (kind, _), texts in alike.items():
-        more = f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else ""
-        observer.note(f"{kind}: {texts[0]}{more}")
+        observer.note(f"{kind}: {texts[0]}{f' (and {len(texts) - 1} more like it)' if len(texts) > 1 else ''}")
 
 
 # ---- what is sent to a cluster -----------------------------------------------------------------------------------------

@@ -63,13 +63,19 @@ def score_lines(result: Json) -> list[str]:
         if cost["kind"] == "unknown":
             lines.append(f"what the decisions cost is not known: {cost['why']}")
         else:
-            value = number_text(100 * cost["value"]) + (" by the alerts of all classes" if "classes" in cost else "")
+            value = f"{number_text(100 * cost['value'])}{' by the alerts of all classes' if 'classes' in cost else ''}"
             if cost["kind"] == "expected":
                 lines.append(f"the decisions on 100 rows are expected to cost {value}, if the probabilities are right")
             else:
                 interval = ends_text(cost["interval"], lambda end: number_text(100 * end))
                 lines.append(f"the decisions on 100 rows cost {value}{interval}")
-    for kind in ("missing", "unknown"):
-        if result[kind]:
-            lines.append(f"{kind} values: {', '.join(f'{name} {n:,}' for name, n in result[kind].items())}")
-    return lines
+    return lines + lines_of_values(result)
+
+
+def lines_of_values(result: Json) -> list[str]:
+    """Return the lines that name the columns with missing values, and those with categories that no training row has."""
+    return [
+        f"{kind} values: {', '.join(f'{name} {n:,}' for name, n in result[kind].items())}"
+        for kind in ("missing", "unknown")
+        if result[kind]
+    ]

@@ -51,6 +51,7 @@ BETWEEN_USE_CASES = {
     ("promote", "mlflow_registry"),  # a store that is a registered model
     ("mlflow_registry", "model_store"),
     ("watch", "watch_state"),
+    ("explain", "score"),  # the lines about missing and unknown values
     ("watch", "score"),  # the format of the rows that a model was trained on
     ("promote", "compare"),  # the paired tests of two runs
 }

@@ -84,8 +84,7 @@ class FittedMap(ABC):
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:
             raise InputError(
-                f"the rows have {block.n_features} features, but the feature map was fitted on {self.n_features_in}: "
-                "give the columns of the training data"
+                f"the rows have {block.n_features} features, but the map was fitted on {self.n_features_in}: give those"
             )
 
 

@@ -80,7 +80,7 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> np.
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
         raise InputError(
-            "one class only, but interactions are chosen by how well they separate the classes: give rows of both classes"
+            "the rows are of one class only, and interactions are chosen to separate two: give rows of both classes"
         )
     rows = encoded(blocks, fitted)
     groups = pair_groups(rows)
@@ -178,11 +178,8 @@ class MissingInFeature(InputError):
     def __str__(self) -> str:
         """Return the message, with the name of the feature if it is known."""
         j, names = self.args
-        feature = f"feature {j} (counted from 0)" if names is None else f"feature {names[j]!r}"
-        return (
-            f"{feature} has a missing value but had none in the training rows: fill it in, or train on rows that have missing "
-            "values there"
-        )
+        feature = f"{j} (counted from 0)" if names is None else repr(names[j])
+        return f"feature {feature} has a missing value but had none in the training rows: fill it in, or train on rows with some"
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +286,7 @@ class BinMap(FittedMap):
         plain = directions != 0 if self.ramps is None else (directions != 0) & ~self.ramps
         if self.basis == "hat" and plain[self.used].any():
             raise InputError(
-                f"the hat functions of feature {np.flatnonzero(plain)[0]} (counted from 0) were fitted without a direction: "
-                "fit the map again with `monotone`"
+                f"feature {np.flatnonzero(plain)[0]} (counted from 0) was fitted without a direction: fit again with `monotone`"
             )
         signs: list[int] = []
         for j, part in zip(self.used, self.parts, strict=False):
@@ -305,8 +301,7 @@ class BinMap(FittedMap):
 
     def groups(self) -> np.ndarray:
         """Return the number of each weight's group: all weights of a feature, or of an interaction."""
-        sizes = [part.jumps.shape[1] for part in self.parts]
-        filled = [size for size in sizes if size]
+        filled = [size for part in self.parts if (size := part.jumps.shape[1])]
         return np.repeat(np.arange(len(filled)), filled)
 
     def check(self) -> None:
@@ -318,22 +313,23 @@ class BinMap(FittedMap):
             )
         for bins in self.bins:
             edges, means, shares = bins.edges, bins.means, bins.shares
-            if not len(edges) + 1 == len(means) == len(shares) <= MAX_BINS or not (np.diff(edges) > 0).all():
-                raise InputError("the bin edges of a feature are not ascending, or their number does not fit the bins")
-            if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
-                raise InputError("a bin edge, mean or share is not a finite float64")
+            if (
+                any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares))
+                or not len(edges) + 1 == len(means) == len(shares) <= MAX_BINS
+                or not (np.diff(edges) > 0).all()
+            ):
+                raise InputError("the bins of a feature have no ascending edges, or their numbers do not fit together")
         above_0().check("strength", self.strength)
         above_0().check("interaction_strength", self.interaction_strength)
-        if self.interactions.dtype != np.int64 or self.interactions.ndim != 2 or self.interactions.shape[1] != 2:
-            raise InputError("the interactions are not an array of two features each")
-        if not np.isin(self.interactions, self.used).all():
-            raise InputError("an interaction names a feature that does not exist, or that has only one value")
+        a = self.interactions
+        if a.dtype != np.int64 or a.shape[1:] != (2,) or not np.isin(a, self.used).all():
+            raise InputError("the interactions are not pairs of features that exist and have more than one value")
         if self.ramps is not None and (self.ramps.dtype != bool or self.ramps.shape != (d,) or self.basis != "hat"):
             raise InputError("there is not one ramp for each feature, or the basis is not `hat`")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function."""
-        names = [features[j] + tail for j, part in zip(self.used, self.parts, strict=False) for tail in part.names]
+        names = [f"{features[j]}{tail}" for j, part in zip(self.used, self.parts, strict=False) for tail in part.names]
         for (a, b), part in zip(self.interactions, self.parts[len(self.used) :], strict=True):
             names += [f"{features[a]} & {features[b]}{tail}" for tail in part.names]
         return names
@@ -343,8 +339,7 @@ def check_basis(basis: str) -> None:
     """Raise an InputError if no signs of weights make shapes of this basis rise."""
     if basis == "one-hot":
         raise InputError(
-            "monotone needs `basis: cumulative` or `hat`, where the signs of weights make a shape rise or fall; "
-            "'one-hot' has no such basis"
+            "monotone needs `basis: cumulative` or `hat`: no signs of the weights of 'one-hot' make a shape rise or fall"
         )
 
 
@@ -353,7 +348,7 @@ def standardised(bins: Bins) -> np.ndarray:
     if len(bins.means) < 2:
         return np.zeros(len(bins.means))
     size = np.abs(bins.means).max()  # squares of values above 1e154 would overflow
-    means = bins.means / size if size > 0 else bins.means
+    means = bins.means / (size or 1.0)
     centred = means - bins.shares @ means
     spread = np.sqrt(bins.shares @ centred**2)
     return np.asarray(centred / spread)
@@ -435,9 +430,8 @@ class BinExpander(Expander):
         self.check_parameters()
         if blocks.n_features > MAX_COLUMNS:
             raise InputError(
-                f"bins take a byte for each row and feature, so at most {MAX_COLUMNS} features can be binned, and there are "
-                f"{blocks.n_features}. Leave out the feature map (`features: null` in a configuration, features=None in "
-                "Python), or select some of the features first"
+                f"bins take a byte for each row and feature, so at most {MAX_COLUMNS} features can be binned, not "
+                f"{blocks.n_features}: leave out the feature map (`features: null`, or None), or select some features first"
             )
         drawn = draw_rows(blocks)
         columns, weight = Columns(drawn), drawn.weights()

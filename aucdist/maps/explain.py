@@ -187,8 +187,8 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
         The sum of a row plus ``parts.constant`` is its score.
     """
     codes = fitted.codes(block)
-    grids = [interaction.values.ravel() for interaction in parts.interactions]
-    columns = [table[codes[:, k]] for k, table in enumerate([*(shape.cells for shape in parts.shapes), *grids])]
+    tables = *(shape.cells for shape in parts.shapes), *(part.values.ravel() for part in parts.interactions)
+    columns = [table[codes[:, k]] for k, table in enumerate(tables)]
     return np.column_stack(columns) if columns else np.zeros((block.n_samples, 0))
 
 
@@ -271,8 +271,8 @@ def explanation(
         values, constant = contributions(fitted, parts, block), parts.constant
     else:
         values = as_dense(block.X).astype(np.float64, copy=False) * w
-    whole = np.column_stack((values, np.full(len(values), constant)))
-    return pd.DataFrame(whole, columns=[*names, _free_name(CONSTANT, names)])
+    values = np.column_stack((values, np.full(len(values), constant)))
+    return pd.DataFrame(values, columns=[*names, _free_name(CONSTANT, names)])
 
 
 def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
@@ -284,8 +284,7 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
         return list(features)
     if not isinstance(fitted, BinMap):
         raise InputError(
-            f"{type(fitted).__name__} mixes all features, so a score is not a sum of one term for each: "
-            "fit the model with features='bins'"
+            f"{type(fitted).__name__} mixes all features, so a score is no sum of their terms: use features='bins' or none"
         )
     return [features[j] for j in fitted.used] + [f"{features[a]} & {features[b]}" for a, b in fitted.interactions]
 
@@ -344,12 +343,12 @@ class Reasons:
 
     `names`: of columns; the categories of one column count as one.
     `above_most_favourable`, of shape (n_samples, n_names), float64: what it adds beyond the most favourable value, which adds
-        least, over all cells or categories; at least 0.
+        least, over all cells or categories; at least 0. None for a linear model, where no value of a number adds least.
     `above_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
     """
 
     names: list[str]
-    above_most_favourable: np.ndarray
+    above_most_favourable: np.ndarray | None
     above_average: np.ndarray
 
 
@@ -362,24 +361,22 @@ def reasons(
 ) -> Reasons:
     """Return the reasons of rows.
 
-    `block`: rows as the model's feature map takes them.
+    `block`: rows as the model's feature map takes them. Without a map, the mean of each feature over the training rows is 0.
     `categories`: of each categorical column, as in `Schema`.
     `w`: of shape (n_weights,), float64.
-    Raises InputError if the features are not binned: then there is no most favourable value.
+    Raises InputError for a map that mixes features.
     """
-    if not isinstance(fitted, BinMap):
-        raise InputError(
-            "reasons compare each value with the most favourable value of its feature: fit the model with features='bins'"
-        )
-    parts = additive(fitted, w)
-    adds = contributions(fitted, parts, block)
-    is_category = category_features(categories)
-    names = contribution_names(features, fitted)
-    names[: len(parts.shapes)] = [is_category.get(name, (name,))[0] for name in names[: len(parts.shapes)]]
+    names, is_category = contribution_names(features, fitted), category_features(categories)
+    adds = explanation(block, features, w, 0.0, fitted).to_numpy()[:, :-1]
+    n_single = len(names) - len(getattr(fitted, "interactions", ()))
+    names[:n_single] = [is_category.get(name, (name,))[0] for name in names[:n_single]]
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     total = np.column_stack([adds[:, among].sum(axis=1) for among in places.values()])
+    if fitted is None:
+        return Reasons(list(places), None, total)
+    parts = additive(fitted, w)
     tables = [*(shape.cells for shape in parts.shapes), *(interaction.values for interaction in parts.interactions)]
     least = []
     for name, among in places.items():

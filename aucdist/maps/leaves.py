@@ -447,8 +447,7 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
         if kind == ZEROS_ARE_MISSING:  # zeros may go to either side
             if directions[feature]:
                 raise InputError(
-                    f"a split in feature {feature} (counted from 0) treats zeros as missing, so `monotone` cannot hold for it: "
-                    "leave the feature out of `monotone`"
+                    f"a split of feature {feature} (counted from 0) treats zeros as missing: leave it out of `monotone`"
                 )
             low[[*left, *right], k], high[[*left, *right], k], nan[[*left, *right], k] = -np.inf, np.inf, True
         if directions[feature]:

@@ -248,8 +248,7 @@ class NystroemMap(Expander):
         factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
         if len(bad := np.flatnonzero(~np.isfinite(total.mean + factor))):
             raise InputError(
-                f"feature {bad[0]} (counted from 0) has missing values, or values too large to standardise: fill them in, or "
-                "scale the feature first"
+                f"feature {bad[0]} (counted from 0) has missing or very large values: fill them in, or scale the feature first"
             )
         rows = landmark_rows(blocks, int(self.landmarks))
         scaled = (dense(rows) - total.mean) * factor

@@ -89,8 +89,7 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
 
     if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
         raise InputError(
-            f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: call `fit` first, or pass the "
-            "last step of a pipeline"
+            f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: call `fit`, or pass the end of a pipeline"
         )
     names, classes = labels_of_features(estimator), tuple(map(class_name, estimator.classes_))
     categories = vars(estimator).get("categories_", {})
@@ -219,8 +218,7 @@ def load_two_classes(url: str, purpose: str) -> LinearModel:
     model = load_model(url)
     if model.classes:
         raise InputError(
-            f"{shown(url)} is a model of several classes, and {purpose} is of one: give the folder of one class, such as "
-            f"{shown(url)}/class-00000"
+            f"{shown(url)} has several classes, and {purpose} is of one: give one of them, such as {shown(url)}/class-00000"
         )
     return model
 

@@ -167,7 +167,7 @@ class RowCosts:
 
 def column(kind: str, name: str) -> str:
     """Return the name of a column of scores for a class; that of two classes has no name."""
-    return f"{kind} {name}" if name else kind
+    return f"{kind}{name and f' {name}'}"
 
 
 def members_of(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:
@@ -323,8 +323,7 @@ def plan_scoring(
         n_classes = len(loaded.classes)
         if not 1 <= top <= n_classes:
             raise InputError(
-                f"top is {top}; it lists the best classes of a model of several classes, and this one has {n_classes or 2}. "
-                "Give a number from 1 to the number of classes, or leave top out"
+                f"top is {top}, but the model has {n_classes or 2} classes: give at most that for several, or leave top out"
             )
     cost = costs_of_scoring(source, loaded)
     changes = {} if cost is None else cost.source_keys(source)
@@ -368,8 +367,7 @@ def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader
             return earlier.reader
     elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(
-            f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
-            "name another folder"
+            f"{files.shown(output)} is not empty, and its files are not scores of this model and these data: name another folder"
         )
     return None
 

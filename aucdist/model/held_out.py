@@ -104,7 +104,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, subject: str, data: s
     if by_chance:
         return
     n = len(rows.row_id)
-    number = f"{rows.known:,}" if rows.checked == n else f"about {round(rows.known / rows.checked * n):,}"
+    number = f"{'' if rows.checked == n else 'about '}{round(rows.known / rows.checked * n):,}"
     raise InputError(
         f"{subject} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
         "neither model has seen with --data, or give --if always"
@@ -122,8 +122,7 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     model = load_model(folder)
     if not exists(f"{folder}/{PROFILE}"):
         raise InputError(
-            f"{shown(folder)} has no {PROFILE}, so nothing is known about its training rows: `write_model` wrote the model, or "
-            "an older version of aucdist. Train it with `aucdist train`"
+            f"{shown(folder)} has no {PROFILE}, so nothing is known about its training rows: train it with `aucdist train`"
         )
     profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
     digests = f"{folder}/{DIGESTS}"

@@ -178,8 +178,7 @@ class LinearModel:
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
             raise InputError(
-                f"the score of row {row} (counted from 0) is not finite, because a value of the row is missing or too large: "
-                "correct it, or leave the row out"
+                f"the score of row {row} (counted from 0) is not finite: correct missing or very large values, or leave it out"
             )
         return scores
 
@@ -204,8 +203,7 @@ class LinearModel:
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
         if block.n_features != n_features:
             raise InputError(
-                f"X has {block.n_features} features, but the model was fitted on {n_features}: give the columns of "
-                "the training data"
+                f"X has {block.n_features} features, but the model was fitted on {n_features}: give those columns"
             )
         with np.errstate(over="ignore", invalid="ignore"):
             return self.preprocessor.transform(block)
@@ -275,7 +273,7 @@ class LinearModel:
         return columns
 
     def reasons(self, X: Any, sign: int = 1) -> "Reasons":
-        """Return which columns raise the score of each row most, of a model of two classes with bins.
+        """Return which columns raise the score of each row most, of a model of two classes with bins, or a linear one.
 
         Parameters
         ----------
@@ -287,10 +285,14 @@ class LinearModel:
         Raises
         ------
         InputError
-            If X has another number of features, or the model has no bins.
+            If X has another number of features, or the model has neither bins nor standardised features.
         """
         from aucdist.maps.explain import reasons  # loads scikit-learn
 
+        if self.feature_map is None and self.preprocessor.scale != "standard":
+            raise InputError(
+                "reasons compare a row with the average row, which needs `features: bins` or `scale: standard`: train with one"
+            )
         schema = self.schema
         return reasons(self.encoded(X), schema.feature_names, schema.categories, sign * self.coef, self.feature_map)
 

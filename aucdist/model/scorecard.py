@@ -175,8 +175,7 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     card = parse_checked(data, Scorecard, where)
     if card.version != VERSION:
         raise InputError(
-            f"{where} is a card of version {card.version}, but this aucdist reads version {VERSION}: export the card "
-            "again"
+            f"{where} is a card of version {card.version}, but this aucdist reads version {VERSION}: export it again"
         )
     try:
         card.preprocessor.check(len(card.schema.feature_names))

@@ -12,7 +12,7 @@ from aucdist.model import load_model
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with bins and a pair, and one with landmarks."""
+    """Runs with bins and an interaction, with landmarks, and with leaves."""
     r = np.random.default_rng(1)
     made = tmp_path_factory.mktemp("explain")
     X = r.normal(size=(100, 3)).round(3)
@@ -23,6 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, features, impute in (
         ("bins", "{map: bins, bins: 6, interactions: 1}", "keep"),
         ("nystroem", "{map: nystroem, landmarks: 8}", "mean"),
+        ("leaves", "{map: leaves, trees: 2}", "keep"),
     ):
         source = f"source: {{source: {made}/rows.csv, format: csv, label: clicked, positive: 'yes', missing: keep}}"
         model = f"model={{tol: 1e-2, lam: 1e-2, features: {features}}}"
@@ -96,10 +97,73 @@ def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(table["score"], model.decision_function(X))
 
 
-def test_what_mixes_all_features_cannot_be_explained(folder: Path) -> None:
-    args = ("explain", folder / "nystroem", folder / "rows.csv", *SETTINGS)
-    assert "mixes all features" in refused(*args)
-    assert "reasons compare each value" in refused(*args, "--reasons", 2)
+@pytest.mark.parametrize("name", ["nystroem", "leaves"])
+def test_what_mixes_all_features_cannot_be_explained(folder: Path, name: str) -> None:
+    args = ("explain", folder / name, folder / "rows.csv", *SETTINGS)
+    for more in ((), ("--reasons", 2)):
+        assert "mixes all features, so a score is no sum of their terms: use features='bins' or none" in refused(
+            *args, *more
+        )
+
+
+def test_an_interaction_is_a_reason_of_its_own(folder: Path) -> None:
+    args = ("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--rows", 100, "--reasons", 3)
+    found = {part["feature"] for row in result_of(*args)["reasons"] for part in row["compared_with_average"]}
+    assert {"age", "age & income"} <= found
+
+
+def linear_run(folder: Path, scale: str) -> tuple[str, pd.DataFrame]:
+    """Return a run of a linear model of two numbers and a column of categories, and its rows."""
+    r = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {"age": r.integers(20, 60, 300), "job": r.choice(["a", "b", "c"], 300), "sum": r.normal(size=300)}
+    )
+    score = 0.1 * frame["age"] + (frame["job"] == "b") - frame["sum"] + r.normal(size=300)
+    frame.assign(bad=np.where(score > 5.5, "yes", "no")).to_csv(folder / "rows.csv", index=False)
+    source = f"{{source: {folder}/rows.csv, format: csv, label: bad, categorical: [job]}}"
+    settings = sets(f"data={{source: {source}, scale: {scale}}}", "model={lam: 1e-2}", "cluster=none")
+    return str(result_of("train", "digits", *settings, "--output", folder / "runs")["run"]), frame
+
+
+def test_reasons_of_a_linear_model_compare_with_the_average_row(tmp_path: Path) -> None:
+    run_of_model, frame = linear_run(tmp_path, "standard")
+    model, args = load_model(f"{run_of_model}/model"), ("explain", run_of_model, tmp_path / "rows.csv", "--rows", 300)
+    raised, lowered = (result_of(*args, "--reasons", 3, *more)["reasons"] for more in ((), ("--lower",)))
+    weights = dict(zip(model.schema.feature_names, model.coef, strict=True))
+    X = pd.DataFrame(
+        {
+            name: frame[name] if name in frame else frame["job"] == name.removeprefix("job=")
+            for name in model.schema.feature_names
+        }
+    ).astype(float)
+    adds = (X - X.mean()) / X.std(ddof=0) * weights
+    expected = pd.DataFrame({"age": adds["age"], "job": adds.filter(like="job=").sum(axis=1), "sum": adds["sum"]})
+    for i, (up, down) in enumerate(zip(raised, lowered, strict=True)):
+        assert "compared_with_most_favourable" not in up
+        found = {part["feature"]: part["adds"] for part in up["compared_with_average"] + down["compared_with_average"]}
+        assert found == pytest.approx(expected.loc[i].to_dict())
+    values = {part["feature"]: part["value"] for part in raised[0]["compared_with_average"]}
+    assert all(frame[name][0] == value for name, value in values.items())
+    text = run(*args[:3], "--rows", 1, "--reasons", 1)[0]
+    assert "compared with the average row: " in text
+    assert "most favourable" not in text
+    run(*args, "--reasons", 1, "--output", tmp_path / "a.csv")
+    assert list(pd.read_csv(tmp_path / "a.csv")) == ["row_id", "score", "compared_with_average"]
+
+
+def test_a_linear_model_of_features_that_are_not_standardised_knows_no_average_row(tmp_path: Path) -> None:
+    args = ("explain", linear_run(tmp_path, "maxabs")[0], tmp_path / "rows.csv")
+    assert "needs `features: bins` or `scale: standard`" in refused(*args, "--reasons", 1)
+    assert "contributions" in result_of(*args, "--rows", 1)["explained"][0]
+
+
+def test_a_queue_names_the_columns_with_missing_and_unknown_values(tmp_path: Path) -> None:
+    run_of_model, frame = linear_run(tmp_path, "standard")
+    frame["job"] = frame["job"].astype(object)
+    frame.loc[:1, "job"] = ["new", "other"]
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    args = ("explain", run_of_model, tmp_path / "new.csv", "--set", "unknown=ignore", "--output", tmp_path / "q.csv")
+    assert run(*args)[0].splitlines()[1:] == ["unknown values: job 2"]
 
 
 def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:

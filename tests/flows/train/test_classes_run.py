@@ -110,7 +110,7 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     assert there_too["top 2"].tolist() == [str(k) for k in np.argsort(-scores, axis=1)[:, 1]]
     rows = (folder / "digits.csv", "--set", "drop=[digit]")
     _, err = aucdist("score", run / "model", rows[0], tmp_path / "no", *rows[1:], "--top", 5, code=2)
-    assert "top is 5; it lists the best classes of a model of several classes, and this one has 4" in err
+    assert "top is 5, but the model has 4 classes: give at most that" in err
     _adds_up(run / "model", folder / "digits.csv", tmp_path / "parts", there_too)
     model = load_model(str(run / "model"))
     for name in model.classes:
