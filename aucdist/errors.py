@@ -59,7 +59,7 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     """
     names = [shortened(str(a)) for a in allowed]
     name = shortened(name) if isinstance(name, str) else name
-    near = difflib.get_close_matches(str(name), names, n=MAX_NAMES, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), names, n=MAX_NAMES, cutoff=0.65)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(names) > MAX_NAMES:
         # Show one screen of names: the nearest ones, or the first ones.

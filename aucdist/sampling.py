@@ -149,7 +149,9 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         rows, labels = validate_data(self, unmasked(X), labels, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, counts = np.unique(labels, return_counts=True)
         if len(classes) < 2:
-            raise InputError(f"{len(classes)} classes in y; a sampler needs at least two: give rows of two classes")
+            raise InputError(
+                f"there are {len(classes)} classes in y; a sampler needs at least two: give rows of two classes"
+            )
         # The smallest class first. Among classes of equal size, the largest label counts as the smallest class.
         order = np.lexsort((-np.arange(len(classes)), counts))
         return self._resample(X, y, rows, labels, classes[order])
@@ -367,7 +369,9 @@ class DistanceUnderSampler(Sampler):
         """Return the rule that decides which rows of the blocks are kept."""
         n_minority, n_majority = sorted((blocks.n_pos, blocks.n_neg))
         if n_minority == 0:
-            raise InputError("one class only, so no hyperplane separates classes: give rows of both classes")
+            raise InputError(
+                "the rows are of one class only, so no hyperplane separates classes: give rows of both classes"
+            )
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self.svm

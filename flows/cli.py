@@ -4,6 +4,7 @@ import gc
 import io
 import logging
 import os
+import re
 import signal
 import sys
 import tomllib
@@ -94,10 +95,19 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
         log_format()
 
 
+OUR_WORDS = {
+    "^No such option": "there is no option", "^Missing (.*)[.]": r"the \1 is missing: add it",
+    "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1", "^Option": "the option",
+}  # fmt: skip
+"""What errors in arguments say in place of Click's words."""
+
+
 def _show(error: click.UsageError, file: object = None) -> None:
     """Write an error in the arguments, which click has noticed, like all other errors; the usage of the command follows."""
-    usage = f" ({error.ctx.get_usage()})" if error.ctx else ""
-    print_event("error", error.format_message() + usage, exit=WRONG_INPUT)
+    text = error.format_message()
+    for words, ours in OUR_WORDS.items():
+        text = re.sub(words, ours, text)
+    print_event("error", f"{text}{f' ({error.ctx.get_usage()})' if error.ctx else ''}", exit=WRONG_INPUT)
 
 
 click.UsageError.show = _show  # type: ignore[method-assign, assignment]

@@ -141,7 +141,9 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
         kinds = kinds_of(field.annotation)
         # Descriptions name the keys of a configuration; here they are options.
         help = re.sub("`(\\w+)`", lambda key: flags.get(key[1], key[0]), field.description or "")
-        about: dict[str, Any] = {"help": help, "required": field.is_required(), "metavar": note.metavar or None}
+        about: dict[str, Any] = {"help": help, "required": field.is_required()}
+        # the model checks numbers, so that errors about them read like all others
+        about["metavar"] = note.metavar or ("NUMBER" if {int, float} & kinds else None)
         key = "data" if note.data else name
         if note.data:
             about |= {"metavar": "DATA"} if note.flag else {"help": DATA, "required": note.required}
@@ -153,8 +155,6 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             else:
                 if not field.is_required() and isinstance(field.default, str | int | float):
                     about["help"] += f"  [default: {field.default}]"
-                if {int, float} & kinds:  # the model checks numbers, so that errors about them read like all others
-                    about["metavar"] = note.metavar or "NUMBER"
                 about["multiple"] = list in kinds
             options.append(click.Option([flags[name], key], **about))
         if note.data:
@@ -261,13 +261,12 @@ def report_errors(debug: bool) -> Iterator[None]:
             e = InputError(explain_missing(e))
         if isinstance(e, MemoryError):
             e = RunError(
-                f"there is not enough memory{f': {e}' if str(e) else ''}. In a training configuration, `cache: stream` "
-                "streams the rows"
+                f"there is not enough memory{f': {e}' if str(e) else ''}. In a configuration, `cache: stream` streams rows"
             )
         if isinstance(e, InputError):
             event, text, code = "error", str(e), WRONG_INPUT
         else:
-            event, text, code = "failed", error_text(e) + " (--debug shows where)" * (not debug), FAILED
+            event, text, code = "failed", f"{error_text(e)}{'' if debug else ' (--debug shows where)'}", FAILED
     print_event(event, text, exit=code)
     raise click.exceptions.Exit(code)
 

@@ -73,7 +73,9 @@ class WatchConfig(Strict):
 
     def _check(self) -> None:
         if not (self.data or self.labels):
-            raise InputError("nothing to watch: name the rows of a batch, or give --labels of one that was watched")
+            raise InputError(
+                "there is nothing to watch: name the rows of a batch, or give --labels of one that was watched"
+            )
         if self.scores and not self.data:
             raise InputError("`scores` belong to the rows of a batch: name the rows as well")
         if self.alerts_only and not self.labels:

@@ -121,8 +121,7 @@ class Block:
         for name, values in {"row id": ids, **sides}.items():
             if values.shape != (n,):
                 raise InputError(
-                    f"X has {n} rows, but the {name}s have shape {values.shape}: give one {name} for each row, of "
-                    f"shape ({n},)"
+                    f"X has {n} rows, but the {name}s have shape {values.shape}: give one {name} for each row, of shape ({n},)"
                 )
         if "weight" in sides:
             check_weights(sides["weight"])

@@ -114,7 +114,7 @@ def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[t
     ordered = sorted(counts, key=lambda name: _grade(name, where))
     if len(ordered) < 2:
         raise InputError(
-            f"{where}: one grade only ({listed(ordered)}); check the labels, or leave `labels: grades` out"
+            f"{where}: all rows have one grade only ({listed(ordered)}): check the labels, or leave `labels: grades` out"
         )
     return tuple(ordered[1:]), (ordered[0],)
 
@@ -139,7 +139,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     """
     if len(counts) < 2:
         raise InputError(
-            f"{where}: one class only ({listed(counts)}); at least two are needed: check `label`, or give rows of both classes"
+            f"{where}: all rows are of one class only ({listed(counts)}): check `label`, or give rows of both classes"
             if counts
             else f"{where} has no rows: name a file with at least one row"
         )
@@ -198,8 +198,7 @@ def choose_each(
     names = present if chosen is None else {class_name(value) for value in chosen}
     if chosen is not None and not topics:
         raise InputError(
-            f"{where}: `positive: {{each: [...]}}` chooses among topics, but here each row has one class: use "
-            "`positive: each`"
+            f"{where}: `positive: {{each: [...]}}` chooses among topics, but here each row has one class: use `positive: each`"
         )
     if absent := sorted(names - present, key=class_order):
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(present)}")

@@ -206,7 +206,7 @@ def json_text(value: Any) -> str:
 def first_fault(error: ValidationError) -> str:
     """Return the first fault that pydantic found, with its key, in one line of bounded length."""
     key, said = next(iter(faults_of(error).items()))
-    return printable(f"{f'`{key}`: ' if key else ''}{said.splitlines()[0][: 4 * SHOWN]}")
+    return printable(f"{f'`{key}`: ' if key else ''}{said.splitlines()[0][: 4 * SHOWN]}".replace("`: must", "` must"))
 
 
 def faults_of(error: ValidationError) -> dict[str, str]:

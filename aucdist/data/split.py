@@ -158,8 +158,8 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
         if not rows.any() or (coded is None and 0 in counts[side]):
             raise InputError(
-                f"after the split by time, {'one class only in the' if rows.any() else 'there are no'} {side} rows: "
-                "use another share of `last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
+                f"after the split by time, {'there is one class only in the' if rows.any() else 'there are no'} {side} rows: "
+                f"use another share of `last` rows{', or a shorter `gap`' if gap and side == 'training' else ''}"
             )
     return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
 
@@ -218,7 +218,7 @@ def find_split(
             for side, n_of_side in (("test", up_to[last]), ("training", up_to[-1] - up_to[last])):
                 if n_classes is None and 0 in n_of_side:
                     raise InputError(
-                        f"one class only in the {side} rows, with whole groups: use another seed or another share of test rows"
+                        f"there is one class only in the {side} rows, with whole groups: use another seed or share of test rows"
                     )
             return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
         n_rows, n_below, lows, highs = zip(*stratum_counts, strict=True)
@@ -227,7 +227,7 @@ def find_split(
         for k, n in enumerate(counts.tolist()):
             if n < 2 and n_classes is None:
                 raise InputError(
-                    f"fewer than two {names[k]} rows: a split into training and test rows needs two of each "
+                    f"there are fewer than two {names[k]} rows: a split into training and test rows needs two of each "
                     "class; add rows, or check `positive`"
                 )
             n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))

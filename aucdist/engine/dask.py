@@ -372,7 +372,7 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
         refused = error if isinstance(error, ssl.SSLError) else error.__cause__
         if isinstance(refused, ssl.SSLError):
             reason = str(refused).split("] ")[-1].split(" (_ssl")[0]  # from ``[SSL: NAME] reason (_ssl.c:1006)``
-            raise InputError(f"{address}: no encrypted connection: {reason}") from error
+            raise InputError(f"{address} allows no encrypted connection: {reason}") from error
         raise InputError(
             f"no Dask scheduler answers at {address} within {timeout:g} s: start it, or correct the address"
         ) from error

@@ -288,8 +288,8 @@ def prepared(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blo
         blocks = ViewBlocks(blocks, partial(_labelled_by_grade, grades.min(initial=np.inf)))
     if min(blocks.weight_pos, blocks.weight_neg) <= 0:
         raise InputError(
-            f"one class only ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight 0 do not count): give "
-            "rows of both classes"
+            f"the rows are of one class only ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight 0 do "
+            "not count): give rows of both classes"
         )
     solver, expander = model.resolved_solver, model._expander
     if blocks.has_weights and not solver.sample_weight:

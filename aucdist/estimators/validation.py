@@ -181,7 +181,7 @@ def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Enco
     distinct = np.unique(values)
     if len(distinct) < 2:
         (only,) = distinct.tolist()  # 'no', and not np.str_('no')
-        raise InputError(f"one class only ({only!r}); at least two are needed: give rows of both classes")
+        raise InputError(f"y holds one class only ({only!r}); at least two are needed: give rows of both classes")
     estimator.classes_ = np.array([-1, 1]) if graded else distinct
     sets, codes = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
     if len(distinct) > 2 and not graded:

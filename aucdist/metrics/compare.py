@@ -85,7 +85,7 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     pos, neg = scores[y == 1], scores[y == -1]
     if not (len(pos) and len(neg)):
         raise InputError(
-            f"one class only ({len(pos)} positive and {len(neg)} negative rows): give both, or check `pos_label`"
+            f"the rows are of one class only ({len(pos)} positive and {len(neg)} negative rows): give both, or check `pos_label`"
         )
     up, down = np.sort(pos), np.sort(neg)
     below = np.searchsorted(down, pos) + np.searchsorted(down, pos, "right")

@@ -206,6 +206,6 @@ def refuse_weights(counts: ScoreCounts) -> None:
     """Raise an InputError if the rows have weights."""
     if counts.weighted:
         raise InputError(
-            "no interval for weighted rows, because weights do not say how many independent rows there are: leave "
+            "there is no interval for weighted rows, because weights do not say how many independent rows there are: leave "
             "the weights out"
         )

@@ -195,7 +195,7 @@ def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     """Return pos and neg in a type that holds sums over twice the number of pairs; raise an InputError if a class has no rows."""
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         raise InputError(
-            f"one class only ({counts.rows_pos} positive and {counts.rows_neg} negative rows): give both, or check `pos_label`"
+            f"the rows are of one class only ({counts.rows_pos} positive and {counts.rows_neg} negative rows): give both"
         )
     if counts.weighted:
         return counts.pos, counts.neg

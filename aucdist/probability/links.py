@@ -301,10 +301,10 @@ class IsotonicMap(ProbabilityMap):
     def __post_init__(self) -> None:
         scores, probabilities = self.scores, self.probabilities
         if len(scores) != len(probabilities) or not len(scores):
-            raise InputError(f"{len(scores)} scores, but {len(probabilities)} probabilities")
+            raise InputError(f"it has {len(scores)} scores, but {len(probabilities)} probabilities")
         falls = (np.diff(scores) < 0).any() or (np.diff(probabilities) < 0).any()
         if falls or not 0.0 <= probabilities[0] <= probabilities[-1] <= 1.0:
-            raise InputError("scores and probabilities must ascend, and probabilities be from 0 to 1")
+            raise InputError("its scores and probabilities must ascend, and its probabilities be from 0 to 1")
 
     def _both(self, scores: np.ndarray) -> Probabilities:
         positive = np.interp(scores, self.scores, self.probabilities)

@@ -154,7 +154,9 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
     if error.status == 403:
         return InputError(f"the Kubernetes API forbids this request, see infra/kubernetes/base/roles.yaml: {message}")
     if error.status == 404 and "namespaces" in message:
-        return InputError(f"no namespace {namespace!r}: create it with kubectl apply -k infra/kubernetes/overlays/dev")
+        return InputError(
+            f"there is no namespace {namespace!r}: create it with kubectl apply -k infra/kubernetes/overlays/dev"
+        )
     if error.status == 404:
         return InputError(
             "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"

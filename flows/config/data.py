@@ -131,8 +131,7 @@ class TestConfig(Strict):
             )
         if "seed" in self.model_fields_set and keys != ["fraction"]:
             raise InputError(
-                "`seed` works with `fraction` only: the last rows, or a separate test set, are not drawn at random. Leave it "
-                "out"
+                "`seed` works with `fraction` only: the last rows, or a separate test set, are not drawn at random. Leave it out"
             )
         for key in sorted({"last", "gap", "keep"} & self.model_fields_set if self.time is None else ()):
             raise InputError(

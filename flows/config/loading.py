@@ -161,9 +161,9 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         mark = getattr(e, "problem_mark", None)
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = str(getattr(e, "problem", None) or e)[:MAX_SHOWN]
-        raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
+        raise InputError(f"{where}{position}: this is not valid YAML: {problem}") from None
     except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as for `!!int x`
-        raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MAX_SHOWN]}") from None
+        raise InputError(f"{where}: this is not valid YAML: {type(e).__name__}: {str(e)[:MAX_SHOWN]}") from None
 
 
 def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
@@ -188,7 +188,7 @@ def find_config(config: str, kind: str = "train") -> Path:
     folder = configs_folder(kind)
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         raise InputError(
-            f"no configuration file {config!r}. Give the path of a file, or one of these names: {', '.join(_names(folder))}"
+            f"there is no configuration file {config!r}. Give a path, or one of these names: {', '.join(_names(folder))}"
         )
     named = folder / f"{config}.yaml"
     if not named.is_file():
@@ -265,8 +265,8 @@ def validated(model: type[Config], content: Any, where: str, options: Mapping[st
         for key, text in faults_of(e).items():
             first, dot, rest = key.partition(".")
             text = re.sub("`(\\w+)`", lambda name: options.get(name[1], name[0]), text)
-            lines.append(": ".join(filter(None, (where, options.get(first, first) + dot + rest, text))))
-        raise InputError(hide("\n".join(lines))) from None
+            lines.append(": ".join(filter(None, (where, f"{options.get(first, first)}{dot}{rest}", text))))
+        raise InputError(hide("\n".join(lines)).replace(": must", " must")) from None
 
 
 def read_mapping(path: Path) -> Json:

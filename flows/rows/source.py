@@ -150,7 +150,7 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     rows = TrainTestRows(name, source, schema, fingerprint, train, test, test_source, sets=sets, test_sets=test_sets)
     if sets is None and train.n_pos in (0, train.n_samples):
         raise InputError(
-            f"{name}: one class only in the training rows: add rows of the other class, or correct `positive`"
+            f"{name}: there is one class only in the training rows: add rows of the other class, or correct `positive`"
         )
     return rows
 

@@ -322,7 +322,7 @@ def test_what_is_for_one_class(digits):
     ("labels", "message"),
     [
         (np.arange(5000) % 1500, "1500 values .*predicts classes, not numbers"),
-        (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': one class only"),
+        (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': the rows are of one class only"),
         (np.column_stack([np.arange(5000) % 3, np.arange(5000) % 2]), "not all 0 and 1"),
         (pd.DataFrame(np.eye(2, dtype=int)[np.arange(5000) % 2], columns=["a", "a"]), "two classes"),
         (sp.csr_matrix(np.ones((5000, 1))), "one column"),

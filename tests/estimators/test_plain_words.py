@@ -40,9 +40,9 @@ def test_an_estimator_without_probabilities_says_what_has_them(estimator, words)
 
 
 def test_more_and_fewer_classes():
-    with pytest.raises(InputError, match=r"one class only \('no'\); at least two"):
+    with pytest.raises(InputError, match=r"y holds one class only \('no'\); at least two"):
         PairwiseHingeClassifier().fit(X, np.full(60, "no"))
-    with pytest.raises(InputError, match=r"one class only \(1\); at least two"):
+    with pytest.raises(InputError, match=r"y holds one class only \(1\); at least two"):
         PairwiseHingeClassifier().fit(X, np.ones(60, dtype=int))
 
 

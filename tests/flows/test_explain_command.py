@@ -86,7 +86,7 @@ def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(folder / "rows.csv")
     for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
         said, _ = run("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--output", tmp_path / name)
-        assert said.strip().endswith(f"{name}: 100 rows")
+        assert said.endswith(f"{name}: 100 rows\nmissing values: income 2\n")
         table = read(tmp_path / name)
         assert list(table)[:2] == ["row_id", "score"]
         assert list(table)[-1] == "constant_"  # a feature has the name of the constant

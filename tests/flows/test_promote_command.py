@@ -86,12 +86,12 @@ def test_keep_leaves_so_many(runs: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("{bad}", "{store}", "--if", "perhaps"), "--if: must be 'better', 'not-worse' or 'always'"),
-        (("{bad}", "{store}", "--if", "better", "--margin", "2"), "--margin: must be less than 1; got '2'"),
+        (("{bad}", "{store}", "--if", "perhaps"), "--if must be 'better', 'not-worse' or 'always'"),
+        (("{bad}", "{store}", "--if", "better", "--margin", "2"), "--margin must be less than 1; got '2'"),
         (("{bad}", "{store}", "--margin", "0.1"), "a margin has no effect with --if always"),
         (("{bad}", "{store}", "--metric", "average_precision"), "a metric has no effect with --if always"),
-        (("{bad}", "{store}", "--if", "better", "--metric", "auc"), "--metric: must be 'average_precision'"),
-        (("{bad}", "{store}", "--keep", "0"), "--keep: must be greater than or equal to 1; got '0'"),
+        (("{bad}", "{store}", "--if", "better", "--metric", "auc"), "--metric must be 'average_precision'"),
+        (("{bad}", "{store}", "--keep", "0"), "--keep must be greater than or equal to 1; got '0'"),
         (("{other}", "{store}", "--if", "better"), r"was trained on \d+ of the 719 test rows of .*: the same data was split"),
         (("{bad}", "{store}", "--if", "better", "--data", "digits"), "was trained on 1,078 of the 1,797 rows of digits"),
         (("{bad}", "{store}", "--data", "digits"), "--data has no effect with --if always"),

@@ -60,7 +60,8 @@ def test_a_category_that_is_missing_only_in_new_rows_needs_two_keys_which_the_me
     table.assign(y=(table["x"] > 1).astype(int)).to_csv(tmp_path / "t.csv", index=False)
     table.loc[50, "c"] = None
     table.to_csv(tmp_path / "new.csv", index=False)
-    run("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml")
+    strict = sets("missing=refuse", "unknown=error")
+    run("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml", *strict)
     first, second, *_ = (tmp_path / "t.yaml").read_text().splitlines()
     assert (first, second) == (
         "# Written by `aucdist init` from the 200 rows of t.csv.",

@@ -66,7 +66,7 @@ def test_ramps_span_what_hats_do():
             there
         )
     np.testing.assert_array_equal(hats.parts[1].jumps, ramps.parts[1].jumps)
-    with pytest.raises(InputError, match=r"hat functions of feature 1 .* without a direction"):
+    with pytest.raises(InputError, match=r"feature 1 .* without a direction"):
         ramps.signs(np.array([1, 1, 0], dtype=np.int8))
 
 

@@ -247,7 +247,7 @@ def test_missing_values_keep_their_line():
         (lambda c: c["preprocessor"].update(fill=[1.0]), "damaged"),
         (
             lambda c: c["probability"].update(kind="magic"),
-            "`probability`: must be a mapping whose 'kind' is one of 'link', 'isotonic'",
+            "`probability` must be a mapping whose 'kind' is one of 'link', 'isotonic'",
         ),
     ],
 )

@@ -216,10 +216,10 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
     most = min(MAX_DETECTED, max(MIN_DISTINCT, rows // 2)) if guessed else MAX_CATEGORIES
     for name, values in categories.items():
         if len(values) > most:
-            reason = f"more than {most}" + f" in {rows} rows" * guessed
+            reason = f"more than {most}{f' in {rows} rows' if guessed else ''}"
             more = ", or list it under `categorical`" if guessed and len(values) <= MAX_CATEGORIES else ""
             raise InputError(
-                f"{where}, column {name!r}: {len(values)} categories, {reason}: it looks like an "
+                f"{where}, column {name!r}: there are {len(values)} categories, {reason}: it looks like an "
                 f"identifier or a text. Leave it out with `drop: [{name}]`, hash it with `hashed: {{{name}: 256}}`{more}"
             )
 
@@ -354,8 +354,7 @@ class FileFormat(Format):
         digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
         if source.sha256 not in (None, digest):
             raise InputError(
-                f"{part.where} has sha256 {digest}, but {source.sha256} is expected: download the file "
-                "again, or correct `sha256`"
+                f"{part.where} has sha256 {digest}, but {source.sha256} is expected: download the file again, or correct `sha256`"
             )
         parsed = self.parse(unpacked(data, part.url), source, part, schema)
         return replace(parsed, digest=digest + parsed.digest)

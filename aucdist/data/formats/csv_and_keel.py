@@ -293,11 +293,11 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
 
 
 class KeelFormat(FileFormat):
-    """KEEL files, and ARFF files, which state no inputs and outputs and may have comments."""
+    """KEEL files. ARFF files are read by the same code; they state no inputs and outputs, and may have comments."""
 
     name = "keel"
     fields = OF_TABLES | {"drop"}
-    suffixes: ClassVar = {".dat": {}, ".arff": {}}
+    suffixes: ClassVar = {".dat": {}}
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Read neither groups nor costs."""
@@ -317,7 +317,9 @@ class KeelFormat(FileFormat):
         names = list(domains)
         outputs = roles.get("output") or names[-1:]
         if source.label is None and len(outputs) != 1:
-            raise InputError(f"{where}: several outputs ({', '.join(outputs)}); name one of them with `label`")
+            raise InputError(
+                f"{where}: there are several outputs ({', '.join(outputs)}); name one of them with `label`"
+            )
         label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
         inputs = roles.get("input") or [name for name in names if name not in outputs]
         if schema is not None:  # As with other tables, a model reads its own columns and ignores others.
@@ -350,6 +352,13 @@ class KeelFormat(FileFormat):
         )  # fmt: skip
 
 
+class ArffFormat(KeelFormat):
+    """ARFF files of Weka."""
+
+    name = "arff"
+    suffixes: ClassVar = {".arff": {}}
+
+
 def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:
     """Return the declared values of each attribute (none: a number), the roles, and the data with its first line."""
     domains: dict[str, tuple[str, ...]] = {}
@@ -363,7 +372,7 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
         if keyword == "@data":
             if not domains:
                 raise InputError(
-                    f"{where}: no @attribute line before @data: describe each column by such a line, or give the "
+                    f"{where}: there is no @attribute line before @data: describe each column by such a line, or give the "
                     "`format` of the file"
                 )
             return domains, roles, data[start:], number + 1
@@ -385,6 +394,6 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
             roles[keyword[1:].rstrip("s")] = [name.strip() for name in rest.split(",")]
         elif line and keyword != "@relation" and not line.startswith("%"):
             raise InputError(
-                f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL header: correct it, or give `format`"
+                f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL or ARFF header: correct it, or give `format`"
             )
-    raise InputError(f"{where}: no @data line: is this a KEEL file? Give the `format` of the file")
+    raise InputError(f"{where}: there is no @data line, which KEEL and ARFF files have: give the `format` of the file")

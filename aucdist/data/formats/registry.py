@@ -28,7 +28,7 @@ from aucdist.data.formats.base import (
     TableFormat,
     even_share,
 )
-from aucdist.data.formats.csv_and_keel import CsvFormat, KeelFormat
+from aucdist.data.formats.csv_and_keel import ArffFormat, CsvFormat, KeelFormat
 from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.text import found_encoding
 from aucdist.data.labels import Labels
@@ -478,6 +478,7 @@ FORMATS: dict[str, Format] = {
         SvmlightFormat(),
         CsvFormat(),
         KeelFormat(),
+        ArffFormat(),
         ParquetFormat(),
         JsonLinesFormat(),
         ArrowFormat(),

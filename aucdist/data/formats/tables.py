@@ -335,7 +335,7 @@ def _number_problem(cell: str, form: TableForm) -> str:
     plain = spelling.plain_numbers([cell])[0].as_py()
     if plain is not None or cell.lower().lstrip("+-") in ("inf", "infinity"):
         finite = plain is not None and math.isfinite(float(plain))
-        return f"{cell[:SHOWN]!r} is " + (f"too large for {form.dtype}; read it as float64" if finite else "not finite")
+        return f"{cell[:SHOWN]!r} is {f'too large for {form.dtype}; read it as float64' if finite else 'not finite'}"
     if not spelling.plain and is_finite_number(cell):
         return f"{cell[:SHOWN]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
     remedy = (

@@ -81,8 +81,8 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
             ) from None
         line = first_line + data.count(b"\n", 0, e.start)
         raise InputError(
-            f"{where}, line {line}: not {source.encoding} text (byte {data[e.start]:#x}). Set `encoding` to utf-8, utf-16, "
-            "latin-1 or cp1252"
+            f"{where}, line {line}: this is not {source.encoding} text (byte {data[e.start]:#x}). Set `encoding` to "
+            "utf-8, utf-16, latin-1 or cp1252"
         ) from None
 
 
@@ -231,10 +231,7 @@ def rows_of_cells(
                         f"{where}, line {line}: the row has more than {len(names)} cells: check its quotes"
                     )
                 column = repr(names[len(cells)]) if names else len(cells) + 1
-                reason = (
-                    "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed files "
-                    "are"
-                )
+                reason = "the quotes are not closed; a file with line breaks in cells must be read in one part, so compress it"
                 if quoted := beginning.match(text, at):
                     rest_of_cell = shown(quoted[0].strip().encode(errors="surrogateescape"))
                     reason = f"there is something between the closing quote and the next cell: {rest_of_cell}"

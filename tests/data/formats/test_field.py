@@ -181,18 +181,24 @@ def test_an_array_of_json_is_read_like_lines(load):
     assert np.isnan(data.block.X[1, 0])
 
 
-def test_comments_and_quotes_of_arff(load):
+def test_a_file_of_weka_is_called_arff(tmp_path):
+    (tmp_path / "f.arff").write_text("@attribute a real\n@attribute y {p, n}\n@data\n1,p\n2,n\n")
+    assert source_from_name(str(tmp_path / "f.arff"), label=None)[1].format == "arff"
+
+
+@pytest.mark.parametrize("form", ["arff", "keel"])
+def test_comments_and_quotes_of_arff(load, form):
     text = (
         "@relation t\n@attribute a numeric\n@attribute 'k k' {'p q', \"r\"}\n@attribute s string\n@attribute y {p, n}\n"
         "@data\n% first\n4.5,'p q',one,p\n1,r,'two, three',n\n% a comment\n2,r,one,n\n%\n"
     )
-    data = load(text, "f.arff", format="keel")
+    data = load(text, "f.arff", format=form)
     assert data.schema.feature_names == ("a", "k k=p q", "k k=r", "s=one", "s=two, three")
     assert data.block.X.tolist() == [[4.5, 1, 0, 1, 0], [1, 0, 1, 0, 1], [2, 0, 1, 1, 0]]
     with pytest.raises(InputError, match="line 12, column 'a': 'x' is not a number"):
-        load(text.removesuffix("%\n") + "x,r,one,n\n", "f.arff", format="keel")
+        load(text.removesuffix("%\n") + "x,r,one,n\n", "f.arff", format=form)
     with pytest.raises(InputError, match="sparse ARFF"):
-        load("@attribute a real\n@attribute y {p, n}\n@data\n{0 1, 1 p}\n", "f.arff", format="keel")
+        load("@attribute a real\n@attribute y {p, n}\n@data\n{0 1, 1 p}\n", "f.arff", format=form)
 
 
 def test_decimals_and_durations_are_numbers(tmp_path):

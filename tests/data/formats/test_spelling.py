@@ -183,7 +183,7 @@ def test_a_category_of_the_training_rows_stays_one(tmp_path) -> None:
         ("größe,y\n1,0\n2,1\n".encode("latin-1"), {}, r"line 1: not UTF-8 text \(byte 0xf6\); .* `encoding: cp1252`"),
         ("a,y\n1,0\n2,1\n".encode("utf-16"), {}, "not UTF-8 text .* `encoding: utf-16`"),
         ("a,y\n1,ä\n2,1\n".encode(), {"encoding": "latin-1"}, "f.csv is UTF-8 text, but `encoding` is latin-1: set it to utf-8"),
-        (b"a,y\n1,0\n2,\x81\n", {"encoding": "cp1252"}, r"line 3: not cp1252 text \(byte 0x81\)"),
+        (b"a,y\n1,0\n2,\x81\n", {"encoding": "cp1252"}, r"line 3: this is not cp1252 text \(byte 0x81\)"),
         (b"a,y\n1.5,0\n2,1\n", {"decimal": ","}, "line 2, column 'a': '1.5' is not a number as `decimal`"),
         (b'a,y\n"1,5",0\n2,1\n', {}, "line 2, column 'a': '1,5' is not a number; where numbers have a decimal comma"),
         (b"a,y\n-,0\n2,1\n", {}, "'-' is not a number; .*if it stands for a missing value, list it under `missing_values`"),

@@ -125,7 +125,7 @@ def test_defaults_survive_being_written_out():
             {"source": "a", "format": "csv", "label": 0, "possitive": 1},
             "unknown key 'possitive'. Did you mean 'positive'?",
         ),
-        ({"source": "a", "format": "arff"}, "`format`"),
+        ({"source": "a", "format": "weka"}, "`format`"),
         ({"format": "csv", "label": 0}, "`source`"),
         ({"source": "a", "format": "csv"}, "needs `label`"),
         ({"source": "a", "format": "parquet"}, "needs `label`"),

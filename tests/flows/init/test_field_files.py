@@ -136,7 +136,7 @@ def test_a_table_that_changes_after_it_was_looked_at_is_trained_in_the_same_vers
 def test_a_class_that_cannot_be_split_is_named_with_its_file_and_column() -> None:
     pd.DataFrame({"a": np.arange(20) / 8, "y": ["yes"] + ["no"] * 19}).to_csv("rows.csv", index=False)
     _, err = run("train", "rows.csv", "--label", "y", code=2)
-    assert "rows.csv, label 'y': fewer than two positive (yes) rows" in err
+    assert "rows.csv, label 'y': there are fewer than two positive (yes) rows" in err
 
 
 def test_a_warning_about_classes_is_given_once() -> None:

@@ -25,7 +25,7 @@ from flows.reproduce.scores import Scores
         ("experiments.nine.systems.all-pairs.model.solver", "all", "unknown solver 'all'"),
         ("experiments.nine.protocol.folds", 1, "folds"),
         ("experiments.nine.targets", "tables.csv", "cannot read"),
-        ("experiments.ten.datasets.eight", {"name": "digits"}, "datasets.eight.lam: must be given"),
+        ("experiments.ten.datasets.eight", {"name": "digits"}, "datasets.eight.lam must be given"),
         ("experiments.nine.datasets.eight.lam", 1, "unknown key 'lam'"),
         ("cluster", "lokal", "Did you mean 'local'"),
     ],
