@@ -97,7 +97,8 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
 
 OUR_WORDS = {
     "^No such option": "there is no option", "^Missing (.*)[.]": r"the \1 is missing: add it",
-    "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1", "^Option": "the option",
+    "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1, or quote a value with blanks",
+    "^Option": "the option",
 }  # fmt: skip
 """What errors in arguments say in place of Click's words."""
 
