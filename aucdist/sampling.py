@@ -1,8 +1,8 @@
-"""Samplers with imbalanced-learn's `fit_resample`: rows of the larger class left out, or rows of the smaller one made up.
+"""Samplers with the method `fit_resample` of imbalanced-learn, which remove rows of the larger class or add rows of the smaller.
 
-`DistanceUnderSampler` leaves rows out by the distance to a separating hyperplane: the nearer a row of the majority class, the
-more likely it is kept. After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing
-University of Aeronautics & Astronautics 51(5), 2019), algorithms 1 and 2 (U1, U2). Differences from the paper:
+`DistanceUnderSampler` removes rows by their distance to a separating hyperplane: the nearer a row of the majority class is, the
+more likely it is kept. It implements algorithms 1 and 2 (U1, U2) of Lu, Zhang & Cai, "Zeroth order optimization algorithm based
+on undersampling" (Journal of Nanjing University of Aeronautics & Astronautics 51(5), 2019). It differs from the paper:
 
 * The paper measures the bins of (4) from 0. Here they start at the smallest distance. Otherwise the nearest bin could be empty,
   and the sampling probability of the farthest rows could be 0 or negative.
@@ -15,7 +15,7 @@ Whether a row is kept depends on its distance, and on a random number from its `
 given hyperplane depends neither on the workers nor on the blocks. The default hyperplane, which is fitted to a gap of 1 %,
 depends on the blocks only.
 
-`MWMOTE` makes up rows of the minority class where it is hard to separate from the majority class. After Barua, Islam, Yao &
+`MWMOTE` adds rows of the minority class where it is hard to separate from the majority class. It implements Barua, Islam, Yao &
 Murase, "MWMOTE: majority weighted minority oversampling technique for imbalanced data set learning" (IEEE Transactions on
 Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters. Comments in the code number the steps as the
 algorithm does.
@@ -283,8 +283,8 @@ class DistanceUnderSampler(Sampler):
     method : {"auto", "u1", "u2"}, default="auto"
         ``u1`` divides the range of distances into `n_bins` bins of equal width and keeps a row in the j-th bin with probability
         1 - (j - 1) / n_bins. ``u2`` does the same among the `ratio` times n_minority rows nearest to the hyperplane, and
-        removes the others. ``auto`` takes u1 if the majority class has less than 10 times the rows of the minority class, else
-        u2.
+        removes the others. ``auto`` takes u1 if the majority class has less than 10 times the rows of the minority class, and
+        u2 otherwise.
     n_bins : int, default=10
         Number of bins, the paper's m, for which it gives no value. At least 2, because with one bin every row would be kept.
     ratio : float, default=10

@@ -37,7 +37,7 @@ STYLE = """
 
 
 class RankingWarning(UserWarning):
-    """The scores rank the training rows worse than chance."""
+    """Warns that the scores rank the training rows worse than chance."""
 
 
 class RoundPrinter:

@@ -394,7 +394,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     Returns
     -------
     str
-        A JSON object. The page "Exporting to ONNX, SQL and JSON" explains its keys.
+        A JSON object. The page "The JSON description of a model" explains its keys.
 
     Raises
     ------

@@ -185,7 +185,7 @@ class ScoreCounts:
         return middle if low <= middle < high and self.shift == 0 else low
 
     def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "ScoreCounts":
-        """Return the counts of the same rows with mapped scores, such as probabilities; of a cell its middle is mapped.
+        """Return the counts of the same rows with mapped scores, such as probabilities; for a cell, its middle is mapped.
 
         Parameters
         ----------

@@ -42,9 +42,11 @@ class OperatingPoint:
     Attributes
     ----------
     threshold : float
+        Rows with a score above it are flagged.
     recall, fpr, precision, alerts : Estimate
-        Share of the positives found, of the negatives flagged, of positives among the flagged rows, and of all rows flagged.
-        Precision and alerts depend on the share of positives, so their intervals are for rows with the same share.
+        `recall` is the flagged share of the positives, `fpr` that of the negatives, and `alerts` that of all rows. `precision`
+        is the share of positives among the flagged rows. Precision and alerts depend on the share of positives, so their
+        intervals are for rows with the same share.
     """
 
     threshold: float

@@ -159,7 +159,7 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
         )
     if error.status == 404:
         return InputError(
-            "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"
+            "this Kubernetes has no Dask operator (no kind DaskCluster): install it as docs/pages/how-to/kubernetes.md says"
         )
     if error.status in (400, 409, 422):
         return InputError(
