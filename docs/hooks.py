@@ -73,7 +73,7 @@ def gallery(examples: list[Path], outputs: list[str]) -> str:
     """Return a page with the text, the code, the output and the picture of each example."""
     parts = [
         "# Gallery",
-        "Each example is a file in `docs/examples`; output and picture are from the build of this page.",
+        "The build of this page runs these examples, which are files in `docs/examples`, and shows what they print and draw.",
     ]
     for file, output in zip(examples, outputs, strict=True):
         source = file.read_text(encoding="utf-8")

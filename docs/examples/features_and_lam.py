@@ -1,7 +1,7 @@
 """Features and lam: what each of them changes.
 
 Bins let the score bend, and lam says how closely their shapes follow the training rows. A path of lam values costs little more
-than one fit, because every cut that is computed for one value serves all others.
+than one fit, because each fit starts from the result of the previous one.
 """
 
 import matplotlib.pyplot as plt

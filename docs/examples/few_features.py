@@ -1,6 +1,6 @@
 """A model with few features.
 
-With the L1 penalty, weights become exactly 0. The example adds thirty features of noise to the breast cancer
+With the L1 penalty, many weights become exactly 0. The example adds thirty features of noise to the breast cancer
 data.
 """
 

@@ -1,7 +1,7 @@
 """Probabilities of rare events.
 
-Few of the simulated rows are positive. A model with a link function estimates probabilities directly; a
-ranking model is calibrated on scores of rows outside its fit.
+Few of the simulated rows are positive. A model with a link function estimates probabilities directly. A
+ranking model is calibrated on scores of rows that its fit has not seen.
 """
 
 import matplotlib.pyplot as plt
