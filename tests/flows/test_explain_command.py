@@ -108,8 +108,8 @@ def test_what_mixes_all_features_cannot_be_explained(folder: Path, name: str) ->
 
 def test_an_interaction_is_a_reason_of_its_own(folder: Path) -> None:
     args = ("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--rows", 100, "--reasons", 3)
-    found = {part["feature"] for row in result_of(*args)["reasons"] for part in row["compared_with_average"]}
-    assert {"age", "age & income"} <= found
+    features = {part["feature"] for row in result_of(*args)["reasons"] for part in row["compared_with_average"]}
+    assert {"age", "age & income"} <= features
 
 
 def linear_run(folder: Path, scale: str) -> tuple[str, pd.DataFrame]:
@@ -140,8 +140,8 @@ def test_reasons_of_a_linear_model_compare_with_the_average_row(tmp_path: Path) 
     expected = pd.DataFrame({"age": adds["age"], "job": adds.filter(like="job=").sum(axis=1), "sum": adds["sum"]})
     for i, (up, down) in enumerate(zip(raised, lowered, strict=True)):
         assert "compared_with_most_favourable" not in up
-        found = {part["feature"]: part["adds"] for part in up["compared_with_average"] + down["compared_with_average"]}
-        assert found == pytest.approx(expected.loc[i].to_dict())
+        added = {part["feature"]: part["adds"] for part in up["compared_with_average"] + down["compared_with_average"]}
+        assert added == pytest.approx(expected.loc[i].to_dict())
     values = {part["feature"]: part["value"] for part in raised[0]["compared_with_average"]}
     assert all(frame[name][0] == value for name, value in values.items())
     text = run(*args[:3], "--rows", 1, "--reasons", 1)[0]
