@@ -19,6 +19,7 @@ WORDS = {
     str: "text",
     Path: "text",
     int: "integer",
+    type(None): "null",
     float: "number",
     bool: "true or false",
     Any: "any value",

@@ -138,8 +138,8 @@ def _two_classes(report: Report) -> Json:
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
     population, point = _population_text(report), run.get("operating_point")
-    reliability: Json | None = None
-    shape: Json | None = None
+    reliability: Json = {}
+    shape: Json = {}
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
@@ -258,8 +258,10 @@ def _beside_baselines(report: Report, rows: str) -> list[str]:
     """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
     compared, better, grid = [], False, []
     tested = [other for other in report.run.get("baselines", ()) if other["differences"]]
-    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
-        best = max(tested, key=lambda other: float(other[key]))
+    if not tested:
+        return []
+    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")):
+        best = max(tested, key=lambda other: other[key])
         test = best["differences"][key]
         better |= test["low"] > 0
         compared.append(
@@ -267,7 +269,7 @@ def _beside_baselines(report: Report, rows: str) -> list[str]:
                 f"{rows} {metric}", (best["name"], "this model"), test, significant=test["low"] * test["high"] > 0
             )
         )
-    sentences = [" ".join(compared)] if compared else []
+    sentences = [" ".join(compared)]
     if not better:
         return sentences
     if report.map_name is None or (report.additive and not report.additive["interactions"]):
@@ -407,7 +409,7 @@ def _several(report: Report) -> Json:
             f"The interval of the AUC includes 0.5 for {_listed(chance)}: these rows do not show that the ranking is better than "
             "chance."
         )
-    confusions: Json | None = None
+    confusions: Json = {}
     if report.confusions is not None:
         names = [rows[k]["name"] for k in order]
         table = report.confusions[np.ix_(order, order)]

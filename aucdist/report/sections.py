@@ -115,7 +115,7 @@ def additive_section(
     for shape in parts.shapes:
         column, value = column_of[features[shape.feature]]
         columns.setdefault(column, []).append((value, shape))
-    binary = {features[shape.feature] for shape in parts.shapes if shape.edges.tolist() == [0.5]}
+    binary = {features[shape.feature] for shape in parts.shapes if np.round(shape.edges, 9).tolist() == [0.5]}
     drawn = []
     for name, members in columns.items():
         bars, shape = _bars(members) if name in categories else [], members[0][1]

@@ -1,7 +1,7 @@
 """Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -9,7 +9,7 @@ from pydantic import Field
 from aucdist.errors import InputError, Json
 from flows.config.loading import Count, CountOption, Natural, Positive, Rate, RunOptions, Strict
 from flows.config.model import check_estimator
-from flows.train.config import RunConfig
+from flows.train.config import AuditGroups, RunConfig
 
 if TYPE_CHECKING:
     from aucdist.metrics.named import Metric
@@ -80,10 +80,6 @@ class HalvingConfig(Strict):
 class CvConfig(RunConfig):
     """One search."""
 
-    # Keys of training alone.
-    audit: ClassVar[None] = None
-    checkpoint: ClassVar[None] = None
-
     grid: dict[str, list[Any] | LogSpace]
     """The values of each parameter: a list, or {first, last, number} on a log scale. All combinations are tried."""
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
@@ -113,6 +109,10 @@ class CvConfig(RunConfig):
     for the choice, so it is not optimistic."""
     halving: HalvingConfig | None = None
     """Successive halving: settings with low scores are dropped after few passes."""
+    audit: AuditGroups | None = None
+    """The groups of test rows for `aucdist audit`."""
+    checkpoint: None = None
+    """A search has no checkpoints. The key may be null, so that the `config.yaml` of a training run can be searched."""
     placement: Literal["auto", "tasks", "masks"] = "auto"
     """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay where they are, and all workers fit
     one fold at a time. Solvers that do not ignore rows of weight 0 get a copy of the rows of the fold. `auto` decides

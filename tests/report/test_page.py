@@ -651,7 +651,8 @@ def test_the_categories_of_a_column_are_one_figure_with_what_a_row_of_each_adds(
     names, shares = ("fault=me", "fault=you", "age"), (0.6, 0.3, 0.5)
     values = np.array([[-0.6, 0.4], [0.3, -0.7], [-0.1, 0.1]])
     shapes = tuple(
-        Shape(j, np.array([0.5]), values[j], np.array([1 - share, share]), None) for j, share in enumerate(shares)
+        Shape(j, np.array([0.5 + 1e-14 * j]), values[j], np.array([1 - share, share]), None)
+        for j, share in enumerate(shares)
     )
     schema = Schema(names, "bad", ("yes",), ("no",), {"fault": ("me", "you")})
     parts = Additive(0.0, shapes, ())

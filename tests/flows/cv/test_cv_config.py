@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 import pytest
-from support.runs import QUIET, load_cv, searched, write_config
+from support.runs import QUIET, load_cv, load_train, searched, write_config
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
@@ -29,6 +29,17 @@ def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -
         again = tmp_path / path.name
         again.write_text(to_yaml(config))
         assert load_cv(str(again)).points == config.points
+
+
+def test_the_configuration_of_a_training_run_can_be_searched(tmp_path: Path) -> None:
+    path, grid = tmp_path / "config.yaml", "grid={features: [null, {map: bins, interactions: 10}], lam: [1e-2, 1e-3]}"
+    path.write_text(to_yaml(load_train("digits")))
+    config = load_cv(str(path), ["metric=average_precision", grid])
+    assert config.baselines
+    assert len(config.points) == 4
+    path.write_text(to_yaml(load_train("digits", ["checkpoint={}"])))
+    with pytest.raises(InputError, match="checkpoint"):
+        load_cv(str(path), [grid])
 
 
 def test_a_spread_is_even_on_a_log_scale() -> None:
