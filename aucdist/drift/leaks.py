@@ -69,7 +69,7 @@ def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
     """Return the rows of a block whose scrambled ids are small enough, with their first features."""
     share = np.where(block.y == 1, rates[1], rates[0])
     rows = block.take(scrambled(block.row_id, SEED) / 2.0**64 <= share)
-    return {"parts": [rows.with_X(rows.X[:, :n_features])]}
+    return [rows.with_X(rows.X[:, :n_features])]
 
 
 class ColumnRanking(NamedTuple):
@@ -255,12 +255,12 @@ class RowDigests:
 
 def fit_digests(blocks: Blocks) -> RowDigests:
     """Return the digests of all rows; one reduction."""
-    digests: RowDigests = blocks.sum(_digests_step)["digests"]
+    digests: RowDigests = blocks.sum(_digests_step)
     return digests
 
 
 def _digests_step(block: Block) -> Summary:
-    return {"digests": RowDigests(smallest(digests_of(block), MAX_KEPT))}
+    return RowDigests(smallest(digests_of(block), MAX_KEPT))
 
 
 def smallest(numbers: np.ndarray, n: int) -> np.ndarray:

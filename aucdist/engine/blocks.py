@@ -154,8 +154,8 @@ class Blocks(ABC):
 
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
     until the next step (None before the first); it stays where the block is. A step that leaves it as it is returns the summary
-    alone. `summary` is a dict whose values support ``+``:
-    arrays and numbers add up, lists concatenate in the order of the blocks, other objects define ``__add__``. They are
+    alone. `summary` supports ``+``, or is a dict of values that do: arrays and numbers add up, lists concatenate in the order
+    of the blocks, other objects define ``__add__``. A tuple would be taken for memory and summary. They are
     added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step is pure: it changes neither
     its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
     another worker.
@@ -216,7 +216,7 @@ class Blocks(ABC):
             if len(known) == len(self.infos):
                 self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
-                self._ranges = self.reduce(find_ranges)["ranges"]
+                self._ranges = self.reduce(find_ranges)
         assert self._ranges is not None
         return self._ranges
 
@@ -398,12 +398,12 @@ class _WithoutMemory:
 
 def find_ranges(block: Block, memory: Any) -> Summary:
     """Return the ranges of the columns."""
-    return {"ranges": ColumnRanges.of(block.rows, block.weight)}
+    return ColumnRanges.of(block.rows, block.weight)
 
 
 def drawn_rows(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:
-    """Return the rows that a function draws from each block, as ``parts``, in the order of their ids."""
-    drawn = stacked(blocks.sum(draw, *args)["parts"])
+    """Return the rows that a function draws from each block, a list, in the order of their ids."""
+    drawn = stacked(blocks.sum(draw, *args))
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 

@@ -150,7 +150,7 @@ def _fields(kind: Any) -> dict[str, bool] | None:
     return dict.fromkeys(kind._fields, False) if issubclass(kind, tuple) and hasattr(kind, "_fields") else None
 
 
-FORMAT = 2
+FORMAT = 3
 """Raise it if a solver takes other steps: the journal of a fit that began with the old ones cannot be followed."""
 MANIFEST = "checkpoint-"
 
@@ -236,13 +236,13 @@ class _Manifest(TypedDict):
 @without_rows
 def save_memory(number: int, memory: Any, folder: CheckpointFolder) -> Summary:
     """Write each block's memory to a file."""
-    return {"names": [folder.put(serialize(memory))]}
+    return [folder.put(serialize(memory))]
 
 
 @without_rows
 def restore_memory(number: int, memory: None, folder: CheckpointFolder, names: list[str]) -> tuple[Any, Summary]:
     """Read each block's memory from its file."""
-    return deserialize(folder.get(names[number])), {"n": 1}
+    return deserialize(folder.get(names[number])), 0
 
 
 @without_rows
@@ -251,8 +251,8 @@ def check_files(number: int, memory: None, folder: CheckpointFolder, names: list
     try:
         folder.get(names[number])
     except (InputError, IndexError) as error:
-        return {"broken": [str(error)]}
-    return {"broken": []}
+        return [str(error)]
+    return []
 
 
 class Journal:
@@ -338,7 +338,7 @@ class Journal:
             memory = {}
             for number, branch in branches.items():
                 if (blocks := branch.with_memory()) is not None:
-                    memory[str(number)] = blocks.reduce(save_memory, self.folder)["names"]
+                    memory[str(number)] = blocks.reduce(save_memory, self.folder)
             entries = [tuple(entry) for entry in self.new]
             journal = [*(before.journal if before else []), self.folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
@@ -390,7 +390,7 @@ class Journal:
                 broken = [
                     b
                     for names in checkpoint.memory.values()
-                    for b in blocks.without_memory().reduce(check_files, self.folder, names)["broken"]
+                    for b in blocks.without_memory().reduce(check_files, self.folder, names)
                 ]
                 if not broken:
                     self.entries.extend(entries)

@@ -21,8 +21,8 @@ from aucdist.parameters import Number
 
 T = TypeVar("T")
 
-Summary = dict[str, Any]
-"""What a step returns for a block. Its values support ``+``."""
+Summary = Any
+"""What a step returns for a block: a value that supports ``+``, or a dict of such values; no tuple."""
 
 Node = tuple[int, int, Summary]
 """The level and the index of a node of the tree, and the merged summary of the blocks below it."""
@@ -75,7 +75,7 @@ class MergeTree:
 
 
 def _sum(left: Summary, right: Summary) -> Summary:
-    return {key: value + right[key] for key, value in left.items()}
+    return {key: value + right[key] for key, value in left.items()} if isinstance(left, dict) else left + right
 
 
 def without_rows(step: T) -> T:

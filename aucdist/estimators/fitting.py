@@ -284,7 +284,7 @@ def prepared(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blo
     """
     check_groups(model, blocks)
     if blocks.has_grades and blocks.weight_neg <= 0:  # the rows of the lowest grade have a weight of 0
-        grades = np.concatenate(blocks.sum(find_levels)["levels"])
+        grades = np.concatenate(blocks.sum(find_levels))
         blocks = ViewBlocks(blocks, partial(_labelled_by_grade, grades.min(initial=np.inf)))
     if min(blocks.weight_pos, blocks.weight_neg) <= 0:
         raise InputError(

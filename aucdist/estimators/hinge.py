@@ -149,7 +149,7 @@ class HingeClassifier(LinearClassifier):
         """Return the rounds of the solver, each with the share of weights that are 0."""
         n_neg, n_pos = blocks.n_neg, blocks.n_pos
         if blocks.has_weights and (self.lam == ONE_OVER_N or self.class_weight == BALANCED):
-            n_neg, n_pos = blocks.sum(_rows_that_count)["n"].tolist()
+            n_neg, n_pos = blocks.sum(_rows_that_count).tolist()
         n = n_neg + n_pos
         lam = 1.0 / n if self.lam == ONE_OVER_N else float(self.lam)
         if isinstance(self.class_weight, Mapping):
@@ -201,4 +201,4 @@ class HingeClassifier(LinearClassifier):
 
 def _rows_that_count(block: Block) -> Summary:
     """Return the numbers of negative and positive rows with a weight above 0."""
-    return {"n": np.array([np.count_nonzero((block.y == label) & (block.weights() > 0)) for label in (-1, 1)])}
+    return np.array([np.count_nonzero((block.y == label) & (block.weights() > 0)) for label in (-1, 1)])

@@ -45,7 +45,7 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
 
 def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
     """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction."""
-    return blocks.sum(_count, scorer)["counts"]
+    return blocks.sum(_count, scorer)
 
 
 def scores_of(block: Block, scorer: Scorer) -> np.ndarray:
@@ -58,7 +58,7 @@ def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
 
     `w`: of shape (n_features,), float64.
     """
-    few = blocks.sum(_count_few, w)["counts"]
+    few = blocks.sum(_count_few, w)
     # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
     if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
         return auc(few)
@@ -92,14 +92,14 @@ def count_costs(blocks: Blocks, scorer: Scorer, costs: Costs) -> CostCounts:
 
 
 def _count(block: Block, scorer: Scorer) -> Summary:
-    return {"counts": ScoreCounts.from_scores(block.y, scores_of(block, scorer), block.weight).within_bounds()}
+    return ScoreCounts.from_scores(block.y, scores_of(block, scorer), block.weight).within_bounds()
 
 
 def _count_few(block: Block, w: np.ndarray) -> Summary:
     counted = block.weights() > 0
     class_rows = [np.flatnonzero(counted & (block.y == label)) for label in (-1, 1)]
     few = block.take(np.concatenate([rows[:: max(1, len(rows) // ROWS_LOOKED_AT_FIRST)] for rows in class_rows]))
-    return {"counts": ScoreCounts.from_scores(few.y, few.scores(w))}
+    return ScoreCounts.from_scores(few.y, few.scores(w))
 
 
 def _inner_ends(block: Block, w: np.ndarray) -> Summary:

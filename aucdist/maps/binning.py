@@ -211,17 +211,17 @@ def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = Fals
 
 def missing_columns(blocks: Blocks) -> np.ndarray:
     """Return whether each column has a missing value in any row of a weight above 0, ndarray of bool."""
-    return np.asarray(blocks.sum(_count_missing)["missing"] > 0)
+    return np.asarray(blocks.sum(_count_missing) > 0)
 
 
 def _count_missing(block: Block) -> Summary:
     rows = block.rows
     if not has_missing(rows):
-        return {"missing": np.zeros(block.n_features, dtype=np.int64)}
+        return np.zeros(block.n_features, dtype=np.int64)
     rows = with_weight(block).rows
     if isinstance(rows, CsrRows):
-        return {"missing": np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)}
-    return {"missing": np.isnan(rows.values).sum(axis=0)}
+        return np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)
+    return np.isnan(rows.values).sum(axis=0)
 
 
 def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:

@@ -269,8 +269,8 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     n = max(2, min(most, blocks.n_samples // 2))
     n_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
     n_of_classes = (n - n_pos, n_pos)
-    drawn = stacked(blocks.sum(_least_hashes, n_of_classes)["parts"])
-    return _least_hashes(drawn, n_of_classes)["parts"][0]
+    drawn = stacked(blocks.sum(_least_hashes, n_of_classes))
+    return _least_hashes(drawn, n_of_classes)[0]
 
 
 def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
@@ -280,4 +280,4 @@ def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
         class_rows = np.flatnonzero(counted & (block.y == label))
         chosen.append(class_rows[np.argsort(number[class_rows], kind="stable")[:n]])
     rows = np.concatenate(chosen)
-    return {"parts": [replace(block.take(rows[np.argsort(number[rows], kind="stable")]), weight=None)]}
+    return [replace(block.take(rows[np.argsort(number[rows], kind="stable")]), weight=None)]

@@ -114,7 +114,7 @@ def count_in_cells(
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
     fill_cells(scores, weights, edges, cells, sums, (lowest, highest))
-    return replace(memory, cells=cells, cell_weights=counted), {"cells": CellSums(sums, lowest, highest)}
+    return replace(memory, cells=cells, cell_weights=counted), CellSums(sums, lowest, highest)
 
 
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class CellCuts(PairCuts):
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
             edges = CellEdges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
         anchor_cutoff = cutoff if self.negatives.are_anchors else None
-        cells = self.blocks.reduce(count_in_cells, step, edges, anchor_cutoff)["cells"]
+        cells = self.blocks.reduce(count_in_cells, step, edges, anchor_cutoff)
         self._last = edges, cells, scores
         anchors, nonempty = cells.as_anchors()
         return anchors, nonempty, float(anchors.weights.sum())

@@ -99,7 +99,7 @@ class FewRows:
     """
 
     def __init__(self, cuts: PairCuts):
-        self.parts, self._cuts = cuts.blocks.sum(draw_from_block, (1.0, 1.0))["parts"], cuts
+        self.parts, self._cuts = cuts.blocks.sum(draw_from_block, (1.0, 1.0)), cuts
         self.block, self.target = stacked(self.parts), cuts.negatives.target if cuts.negatives.is_top_only else 0.0
         self._chosen = np.full(self.block.n_samples, not self.target)
         self._pair()

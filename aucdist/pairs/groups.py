@@ -167,7 +167,7 @@ def labels_at_grade_step(block: Block, levels: np.ndarray, exact: bool, t: int) 
 def find_levels(block: Block) -> Summary:
     """Return the grades of the rows that count."""
     assert block.grade is not None
-    return {"levels": [np.unique(block.grade[block.weights() > 0])]}
+    return [np.unique(block.grade[block.weights() > 0])]
 
 
 def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
@@ -214,7 +214,7 @@ def pair_groups(
         return None
     levels, exact = np.zeros(0), grade_weight == "one"
     if blocks.has_grades:
-        levels = np.unique(np.concatenate(blocks.sum(find_levels)["levels"]))
+        levels = np.unique(np.concatenate(blocks.sum(find_levels)))
         if len(levels) > MAX_GRADES:
             raise InputError(
                 f"there are {len(levels)} different grades, and at most {MAX_GRADES} are possible: round them to fewer values"

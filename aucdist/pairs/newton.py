@@ -206,14 +206,14 @@ def draw_two_samples(
 def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
     """Keep the squared length of each row, unless it is known from the start, and return their sum."""
     squares = row_squares(block.rows).astype(np.float32) if memory.squares is None else memory.squares
-    return replace(memory, squares=squares), {"squares": float(squares.sum(dtype=np.float64))}
+    return replace(memory, squares=squares), float(squares.sum(dtype=np.float64))
 
 
 @without_rows
 def count_near(number: int, memory: Any, near: Intervals, stride: int) -> Summary:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
     scores = 1.0 + memory.others.present[::stride]
-    return {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
+    return stride * int(np.count_nonzero(near.holds(scores)))
 
 
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
@@ -260,12 +260,12 @@ class Samples:
         """
         samples, cuts = self.samples, self.cuts
         if not samples and self.n_to_draw < cuts.n_others and not self._whole_groups:
-            self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
+            self._square = cuts.blocks.reduce(measure_rows) / cuts.blocks.n_samples
         if len(samples) != 1 and not (
             samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self.n_to_draw)
         ):
             near, stride = self._near(h), max(1, cuts.n_others // ROWS_COUNTED)
-            n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
+            n_band = cuts.blocks.reduce(count_near, near, stride)
             self.samples = samples = self._draw(min(n_band, cuts.n_others), near, h)
         return samples[0], samples[-1]
 

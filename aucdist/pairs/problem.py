@@ -174,7 +174,7 @@ def score_rows(block: Block, memory: PairMemory, w: np.ndarray, sign: int) -> tu
     scores = block.scores(sign * w)
     # Not `scores[...]`, which takes twice as long for positions of four bytes.
     anchors, others = (replace(rows, scores=scores.take(rows.positions)) for rows in (memory.anchors, memory.others))
-    return replace(memory, anchors=anchors, others=others), {"scores": sent(memory, anchors.scores)}
+    return replace(memory, anchors=anchors, others=others), sent(memory, anchors.scores)
 
 
 def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -241,7 +241,7 @@ def add_up_gradient(
         add_to_rows(coefs, rows.positions, row_coefs)
     accumulate(block.rows, np.arange(block.n_samples), coefs, gradient)
     anchors, others = memory.anchors.moved(step), memory.others.moved(step)
-    return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), {"gradient": gradient}
+    return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), gradient
 
 
 def add_to_rows(coefs: np.ndarray, chosen: np.ndarray, values: np.ndarray) -> None:
@@ -309,7 +309,7 @@ class PairProblem:
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, and return the anchors' scores; one reduction."""
-        return np.concatenate(self.blocks.reduce(score_rows, w, self.sign)["scores"])
+        return np.concatenate(self.blocks.reduce(score_rows, w, self.sign))
 
     def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
@@ -324,7 +324,7 @@ class PairProblem:
 
         `step`: where they were taken, if that becomes the current point; see `add_up_gradient`.
         """
-        total: np.ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)["gradient"]
+        total: np.ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)
         return total * (self.sign * scale / self.mass)
 
 

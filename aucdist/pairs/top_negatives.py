@@ -381,7 +381,7 @@ def weigh_larger(
     number: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
 ) -> Summary:
     """Return the total weight of the negatives that count, the larger class, for each of some bands of a width."""
-    return {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
+    return weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)
 
 
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ def cutoff_in_blocks(
 
 def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
     """Return the total weight of the negatives that count, the larger class, for each of some bands of a width; one reduction."""
-    return np.asarray(blocks.reduce(weigh_larger, step, knots, starts, width)["weighs"])
+    return np.asarray(blocks.reduce(weigh_larger, step, knots, starts, width))
 
 
 class CountedNegatives:

@@ -108,14 +108,14 @@ def draw_from_block(block: Block, shares: tuple[float, float]) -> Summary:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
     drawn = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
-    return {"parts": [replace(block.take(drawn), weight=weight[drawn] / np.minimum(share[drawn], 1.0))]}
+    return [replace(block.take(drawn), weight=weight[drawn] / np.minimum(share[drawn], 1.0))]
 
 
 def draw_groups(block: Block, share: float) -> Summary:
     """Return the block's rows of the groups that are drawn, this share of all."""
     assert block.group is not None
     uniform = uniforms(block.group, SEED)
-    return {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
+    return [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]
 
 
 def noise(drawn: Block) -> float:

@@ -183,7 +183,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
         return
     sets = rows.sets if isinstance(rows, ClassBlocks) else None
     n_labels = 2 if sets is None else sets.members.shape[0]
-    label_costs = rows.of_all().sum(_costs_of_labels, n_labels)["costs"]
+    label_costs = rows.of_all().sum(_costs_of_labels, n_labels)
     classes = {"": np.array([-1, 1])}
     if sets is not None:
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
@@ -201,7 +201,7 @@ def _costs_of_labels(block: Block, n_labels: int) -> Summary:
     """Add up the costs of the rows with each label: of negatives and positives, or in each set of classes."""
     assert block.cost is not None
     places = block.code if block.code is not None else (block.y > 0).astype(np.intp)
-    return {"costs": np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)}
+    return np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)
 
 
 def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:

@@ -172,7 +172,7 @@ def drop_small_classes(
     if rows.sets is None or rows.test_sets is None:
         return rows, blocks
     assert isinstance(train, ClassBlocks)
-    n = train.blocks.sum(_count_classes, train.sets)["n"]
+    n = train.blocks.sum(_count_classes, train.sets)
     enough = np.minimum(n, train.n_samples - n) >= MIN_ROWS
     if enough.all():
         return rows, blocks
@@ -194,7 +194,7 @@ def drop_small_classes(
 
 def _count_classes(block: Block, sets: LabelSets) -> Summary:
     assert block.code is not None
-    return {"n": sets.counts(block.code)}
+    return sets.counts(block.code)
 
 
 def fit(

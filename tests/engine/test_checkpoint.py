@@ -234,7 +234,7 @@ def test_one_whose_solver_took_other_steps_is_refused_before_the_fit(tmp_path):
     for path in tmp_path.glob("checkpoint-*"):
         content = json.loads(path.read_text())["content"] | {"format": 1}
         path.write_text(json.dumps({"sha256": json_digest(content), "content": content}))
-    told = "has format 1, not 2, so another version of aucdist began this fit: end it with"
+    told = "has format 1, not 3, so another version of aucdist began this fit: end it with"
     with pytest.raises(InputError, match=told):
         journal(tmp_path, in_memory())
 

@@ -176,7 +176,7 @@ class LinkProblem:
         theta : ndarray of shape (n_features + 1,), or None
             c_i is the curvature of the row's loss at theta, or 1 if theta is None.
         """
-        total: np.ndarray = self.blocks.sum(second_moments, theta, self.loss)["moments"] / self.weight
+        total: np.ndarray = self.blocks.sum(second_moments, theta, self.loss) / self.weight
         return total
 
     def solver(self, moments: np.ndarray, fixed: np.ndarray | None = None) -> Solve:
@@ -238,7 +238,7 @@ def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Su
             total[:d, :d] = second_moments_of_codes(block.rows, coefs)
         total[d, :d] = total[:d, d] = block.sums(coefs)
         total[d, d] = coefs.sum()
-        return {"moments": total}
+        return total
     root = np.sqrt(coefs)
     part = np.empty((min(MOMENT_ROWS, block.n_samples), d + 1))
     for first in range(0, block.n_samples, MOMENT_ROWS):
@@ -247,7 +247,7 @@ def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Su
         np.multiply(x, root[first : first + n, np.newaxis], out=part[:n, :d])
         part[:n, d] = root[first : first + n]
         total += part[:n].T @ part[:n]  # BLAS computes only half of the product of a matrix with itself
-    return {"moments": total}
+    return total
 
 
 def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.ndarray:

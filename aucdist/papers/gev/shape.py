@@ -174,7 +174,7 @@ def bayes_shape(
             f"xi='bayes' needs all rows in one place, and is for up to {MAX_FEATURES} features and {MAX_VALUES:,} values. There "
             f"are {n:,} rows of {d} features: use xi='map', which has no such limit"
         )
-    data = stacked(blocks.sum(send_rows)["parts"])
+    data = stacked(blocks.sum(send_rows))
     precision = np.ones(blocks.n_features + 2)
     precision[-2] = fit_intercept and penalise_intercept
     means = np.zeros(len(precision))
@@ -235,7 +235,7 @@ def _skipped(n_samples: int) -> int:
 
 def send_rows(block: Block) -> Summary:
     """Return the rows of the block."""
-    return {"parts": [block]}
+    return [block]
 
 
 def run_chain(

@@ -93,7 +93,7 @@ def absolute_moments(block: Block) -> Summary:
     """Return the diagonal matrix that bounds the second moments: the sum of each row's absolute values times their sum."""
     size = replace(block, rows=elementwise(block.rows, np.abs))
     reach = block.weights() * (size.scores(np.ones(block.n_features)) + 1.0)
-    return {"bound": np.append(size.sums(reach), reach.sum())}
+    return np.append(size.sums(reach), reach.sum())
 
 
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
     from scipy.sparse.linalg import LinearOperator, cg  # imported here, because loading is slow and few fits need it
 
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
-    diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
+    diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss) / problem.weight + penalty
     diagonal[-1] += MIN_CURVATURE
     tolerance, free = min(0.1, np.sqrt(point.gradient_norm)), 1.0 - problem.fixed(point)
 
@@ -125,7 +125,7 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
             """Return the second derivative times a direction, and count the products."""
             nonlocal n_products
             n_products += 1
-            loss_product: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
+            loss_product: np.ndarray = blocks.reduce(hessian_product, direction) / problem.weight
             loss_product[-1] *= problem.fit_intercept
             return free * (loss_product + penalty * direction)
 
@@ -139,13 +139,13 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
 def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
     """Keep the rows' curvatures at theta, and return the diagonal of the Hessian of the losses."""
     curved = curvature_of(block, theta, loss)
-    return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
+    return curved, np.append(column_squares(block.rows, curved), curved.sum())
 
 
 def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> Summary:
     """Return the product of the Hessian of the losses and a vector."""
     coefs = memory * (block.scores(direction[:-1]) + direction[-1])
-    return {"product": np.append(block.sums(coefs), coefs.sum())}
+    return np.append(block.sums(coefs), coefs.sum())
 
 
 class LinkSolver(Solver):
@@ -261,7 +261,7 @@ class Lipschitz(LinkSolver):
         if problem.blocks.n_features <= MAX_FEATURES:
             step = problem.solver(curvature * problem.second_moments(None))
         else:
-            bound = problem.blocks.sum(absolute_moments)["bound"] / problem.weight
+            bound = problem.blocks.sum(absolute_moments) / problem.weight
             diagonal = curvature * bound + problem.penalty
 
             def step(gradient: np.ndarray) -> np.ndarray:
@@ -313,7 +313,7 @@ def bisect_length(problem: LinkProblem, point: LinkRound, move: np.ndarray, leng
 
     def rises(step: float) -> bool:
         """Return whether the objective rises along the line at a step."""
-        loss_slope = problem.blocks.reduce(loss_slope_at, step, problem.loss)["slope"] / problem.weight
+        loss_slope = problem.blocks.reduce(loss_slope_at, step, problem.loss) / problem.weight
         return bool(loss_slope + (penalty * point.theta) @ move + step * float((penalty * move) @ move) >= 0.0)
 
     low, high = 0.0, length / 8.0
@@ -334,4 +334,4 @@ def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.
 @without_rows
 def loss_slope_at(number: int, memory: ScoresAlong, step: float, loss: LinkLoss) -> Summary:
     """Return the derivative of the loss along the move at a step."""
-    return {"slope": slope_along_move(memory, loss.terms, step)}
+    return slope_along_move(memory, loss.terms, step)

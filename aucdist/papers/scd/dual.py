@@ -81,7 +81,7 @@ def set_up_duals(
     table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, 0.0, table[:, UPPER])
     signed = table[:, DUAL] * table[:, LABEL]
     w = np.append(block.sums(signed), constant * signed.sum())
-    return RowDuals(table, np.arange(n, dtype=np.int32), ActiveRows(n), w), {"w": w}
+    return RowDuals(table, np.arange(n, dtype=np.int32), ActiveRows(n), w), w
 
 
 def dual_ascent(
@@ -103,7 +103,7 @@ def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant
     can_move = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
     order = np.concatenate([active, idle[can_move], idle[~can_move]])
     n = len(active) + int(can_move.sum())
-    return replace(memory, order=order, active=memory.active._replace(n=n)), {"loss": loss}
+    return replace(memory, order=order, active=memory.active._replace(n=n)), loss
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -139,14 +139,14 @@ class SDCD(Solver):
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
         sweeps = DualSweeps(seed, 0, not self.random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
-        w = blocks.reduce(set_up_duals, shares, lam, constant)["w"]
+        w = blocks.reduce(set_up_duals, shares, lam, constant)
         number, taken, bound = 0, 0, (0.0, 0.0)
         while True:
             number += 1
             ascended = blocks.reduce(dual_ascent, w, sweeps, number)
             w, taken = ascended["w"], taken + ascended["taken"]
             half_square = 0.5 * float(w @ w)
-            primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant)["loss"] + half_square)
+            primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant) + half_square)
             active = 2.0 * lam * float(ascended["total"])
             # w is a sum of steps, each with a rounding error of at most that of the largest entry that the variables allow
             relative = EPS * (taken + blocks.n_samples + len(w))

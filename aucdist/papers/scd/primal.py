@@ -107,7 +107,7 @@ def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
 
 def hinge_loss(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
     """Return the mean hinge at w."""
-    return {"loss": mean_hinge(row_shares(block, shares), margins_of(block, w))}
+    return mean_hinge(row_shares(block, shares), margins_of(block, w))
 
 
 def loss_and_dual_point(block: Block, margins: np.ndarray, shares: np.ndarray) -> Summary:
@@ -128,7 +128,7 @@ def evaluate_weights(block: Block, w: np.ndarray, shares: ClassWeight) -> Summar
 
 def mean_squares(block: Block, shares: ClassWeight) -> Summary:
     """Return the mean square of each feature."""
-    return {"squares": column_squares(block.rows, row_shares(block, shares))}
+    return column_squares(block.rows, row_shares(block, shares))
 
 
 # ---- the state: kept by the client ------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class PrimalState:
         loss, point = float(summary["loss"]), summary["point"]
         if self.average:
             shown = self._mean = self._mean + step * (self.w - self._mean)
-            loss, self.passes = float(self.blocks.sum(hinge_loss, shown, self.shares)["loss"]), self.passes + 0.5
+            loss, self.passes = float(self.blocks.sum(hinge_loss, shown, self.shares)), self.passes + 0.5
         self.slope = point[0] - point[1]
         self.slope[-1] *= self.intercept
         self.slopes = self.slopes + self.slope
@@ -272,7 +272,7 @@ class PrimalSolver(Solver):
         """
         if self.eta is not None:
             return 1.0 / state.lam if isinstance(self.eta, str) else self.eta
-        squares = state.blocks.sum(mean_squares, state.shares)["squares"]
+        squares = state.blocks.sum(mean_squares, state.shares)
         total = float(squares @ squares)
         eta = factor * float(squares.sum()) / total if total > 0.0 else 1.0
         return eta if state.penalty.has_corners else min(eta, 1.0 / state.lam)

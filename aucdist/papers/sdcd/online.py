@@ -59,7 +59,7 @@ def descend_pairs(
     local, rows = total.copy(), memory.rows(block, steps.sign)
     for taken, drawn in steps.draws(block, memory, turn):
         gradient_steps(rows, drawn, steps.scale, steps.sigma, time + steps.sigma * taken, local)
-    return memory.after(turn, block, None), {"total": steps.moved(np.zeros_like(total), total, local)}
+    return memory.after(turn, block, None), steps.moved(np.zeros_like(total), total, local)
 
 
 class MSGD(PairSolver):
@@ -92,7 +92,7 @@ class MSGD(PairSolver):
         rounding, total, time = rounding_of_pairs(blocks), np.zeros(blocks.n_features), 0
         steps = pairing.steps(seed, lam)
         for turn in turns:
-            terms = pairing.blocks.reduce(descend_pairs, total, time, steps, turn)["total"]
+            terms = pairing.blocks.reduce(descend_pairs, total, time, steps, turn)
             total, time = terms if steps.alone else total + terms, turn.taken
             w = total / (lam * time)
             yield pairwise_round(rounding, w, pairwise_objective(pairing.blocks, w, lam), turn.passes)

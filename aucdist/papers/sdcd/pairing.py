@@ -105,7 +105,7 @@ def receive_minority(
     before = np.append(0, np.cumsum(np.diff(bounds) * n_minority))
     places = PairPlaces(before, bounds, starts[codes], n_minority, memory.majority)
     memory = replace(memory, minority=rows, places=places, weights=(weights, memory.weights[1]))
-    return memory, {"n_pairs": [int(places.before[-1])]}
+    return memory, [int(places.before[-1])]
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Pairing:
         minority = stacked(summary["rows"]).take(np.argsort(codes, kind="stable"))
         weights = ONES if groups is None else minority.weights()
         starts = np.append(0, np.cumsum(np.bincount(codes)))
-        sizes = self.blocks.reduce(receive_minority, minority.rows, weights, starts)["n_pairs"]
+        sizes = self.blocks.reduce(receive_minority, minority.rows, weights, starts)
         self.n_working, self._pairs_before = np.count_nonzero(sizes), np.cumsum([0, *sizes])
 
     def steps(self, seed: int, scale: float, combine: str = "add", **kind: bool) -> "PairSteps":

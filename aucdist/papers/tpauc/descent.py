@@ -132,7 +132,7 @@ def score_direction(
     """
     moves = np.vstack([block.scores(z), memory.moves])
     centred = moves - np.where(block.y > 0, means[:, 1:], means[:, :1])
-    return replace(memory, moves=moves), {"covariance": (centred * memory.share) @ centred.T}
+    return replace(memory, moves=moves), (centred * memory.share) @ centred.T
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class SubspaceDescent:
     def _move(self, z: np.ndarray) -> None:
         """Move to the minimum in the subspace of z and the last moves."""
         directions = np.vstack([z, self.moves])
-        covariance = self.blocks.reduce(score_direction, z, directions @ self.moments.means.T)["covariance"]
+        covariance = self.blocks.reduce(score_direction, z, directions @ self.moments.means.T)
         between = directions @ self.moments.difference
         curvature = 2.0 * (covariance + np.outer(between, between)) + self.lam * (directions @ directions.T)
         # scale all directions, because the moves are 0 in the first rounds and tiny in the last ones
@@ -326,7 +326,7 @@ def prepare_sampling(
     for label, mean_of_all, weight in zip((-1, 1), means, moments.weights, strict=True):
         class_sums = class_moments(block, label, full=False)
         curvature += 2.0 * (class_sums.scatter + class_sums.weight * (class_sums.mean - mean_of_all) ** 2) / weight
-    return replace(memory, extra=RowSampling(edges, factors, products, curvature, eta)), {"curvature": curvature}
+    return replace(memory, extra=RowSampling(edges, factors, products, curvature, eta)), curvature
 
 
 def svrg_epoch(
@@ -340,7 +340,7 @@ def svrg_epoch(
         terms = SquareTerms(sampling.factors, products, basis, basis @ basis.T, sampling.eta, lam, n // 2)
         order = sampling.draw(block_seed(*seeds, block.index))
         square_epoch(block.rows, order, block.y, terms, u.copy(), u)
-    return {"reached": u * sampling.curvature}
+    return u * sampling.curvature
 
 
 class SVRG(Solver):
@@ -359,16 +359,14 @@ class SVRG(Solver):
         moments = moments_of(blocks)
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         descent = SubspaceDescent(blocks, moments, lam, w, N_MOVES)
-        curvature = descent.blocks.reduce(prepare_sampling, moments, blocks.n_samples, lam)["curvature"]
+        curvature = descent.blocks.reduce(prepare_sampling, moments, blocks.n_samples, lam)
         epochs = 0
 
         def direction(slope: np.ndarray) -> np.ndarray:
             """Return the direction of an epoch of SVRG."""
             nonlocal epochs
             epochs += 1
-            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, moments.means, slope, lam, (seed, epochs))[
-                "reached"
-            ]
+            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, moments.means, slope, lam, (seed, epochs))
             return reached / curvature
 
         yield from descent.rounds(direction, passes=4, per_round=2.75)

@@ -133,7 +133,7 @@ def prepare_steps(
     factors = 2.0 * row_factors(block, weights, n_samples, factor)
     curvature = factors * squared_distances(block, means, products)
     basis = np.vstack([means, -2.0 * difference])
-    return (factors, products, basis, basis @ basis.T), {"largest": [float(curvature.max(initial=0.0))]}
+    return (factors, products, basis, basis @ basis.T), [float(curvature.max(initial=0.0))]
 
 
 def two_pass_epoch(
@@ -168,9 +168,9 @@ class TPAUC(EpochSolver):
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
         moments = moments_of(blocks)
-        prepared = blocks.reduce(prepare_steps, moments.means, moments.weights, blocks.n_samples, self.factor)
+        largest = blocks.reduce(prepare_steps, moments.means, moments.weights, blocks.n_samples, self.factor)
         difference = moments.means[1] - moments.means[0]
-        eta = self.eta or 1.0 / (max(prepared["largest"]) + 2.0 * float(difference @ difference) + lam)
+        eta = self.eta or 1.0 / (max(largest) + 2.0 * float(difference @ difference) + lam)
         return lambda w, n: certified_round(blocks, moments, w, lam, n), partial(two_pass_epoch, eta=eta, lam=lam)
 
 
@@ -203,7 +203,7 @@ def one_pass_epoch(
 
 def longest_row(block: Block) -> Summary:
     """Return the largest weight times squared length of a row."""
-    return {"largest": [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]}
+    return [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]
 
 
 @keyword_parameters
@@ -241,7 +241,7 @@ class OPAUC(EpochSolver):
         if rank is None:
             rank = RANK if d > MAX_FEATURES else "full"
         moments = moments_of(blocks)
-        eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)["largest"]) + lam)
+        eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)) + lam)
         epoch = partial(one_pass_epoch, rates=(eta, lam), sketch=(None if isinstance(rank, str) else rank, seed))
         return lambda w, n: certified_round(blocks, moments, w, lam, n), epoch
 
@@ -277,7 +277,7 @@ class UniExp(EpochSolver):
         problem, n = UnivariateProblem(blocks, lam, exponential=self.exponential), blocks.n_samples
         weights = blocks.weight_neg, blocks.weight_pos
         factor = 4.0 if self.exponential else 1.0
-        eta = self.eta or 1.0 / (factor * max(blocks.sum(largest_curvature, weights, n)["largest"]) + lam)
+        eta = self.eta or 1.0 / (factor * max(blocks.sum(largest_curvature, weights, n)) + lam)
         steps = UnivariateSteps(self.exponential, eta, lam)
         row_factor = partial(row_factors, weights=weights, n_samples=n)
         epoch = partial(univariate_epoch_of, row_factor=row_factor, steps=steps)
@@ -317,7 +317,7 @@ class UnivariateLBFGS(Solver):
 def largest_curvature(block: Block, weights: PerClass, n_samples: int) -> Summary:
     """Return the largest curvature of a row's square loss. `weights` and `n_samples` are those of all rows."""
     factors = row_factors(block, weights, n_samples)
-    return {"largest": [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]}
+    return [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]
 
 
 # ---- value and gradient -----------------------------------------------------------------------------------------------

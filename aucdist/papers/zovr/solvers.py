@@ -130,7 +130,7 @@ def set_up_margins(
     first = -1 if offsets is None else int(offsets[block.index])
     zeros = np.zeros(block.n_samples)
     made = MarginMemory(block.y, share, pull, zeros, zeros, first, NOTHING, NOTHING)
-    return made, {"centre": combined(block, made, share * pull)}
+    return made, combined(block, made, share * pull)
 
 
 def keep_centre_products(block: Block, memory: MarginMemory, centre: np.ndarray) -> tuple[MarginMemory, Summary]:
@@ -147,7 +147,7 @@ def score_and_evaluate(
 
 def send_products(block: Block, vector: np.ndarray) -> Summary:
     """Return the inner products of the rows with a vector."""
-    return {"products": [block.scores(vector)]}
+    return [block.scores(vector)]
 
 
 def evaluate_margins(
@@ -206,9 +206,7 @@ class MarginMeanProblem:
         self.blocks, self.lam1, self.lam2, self.gram = blocks.without_memory(), lam1, lam2, gram
         sizes = [info.n_samples for info in blocks.infos]
         offsets = np.cumsum([0, *sizes]) if gram else None
-        self.centre = self._joined(
-            self.blocks.reduce(set_up_margins, (blocks.weight_neg, blocks.weight_pos), offsets)["centre"]
-        )
+        self.centre = self._joined(self.blocks.reduce(set_up_margins, (blocks.weight_neg, blocks.weight_pos), offsets))
         if gram:
             self.blocks.reduce(keep_centre_products, self.centre)
         self.w = np.zeros(len(self.centre))
@@ -238,7 +236,7 @@ class MarginMeanProblem:
         image = self.cut = self._joined(summary["cut"])
         # a bound on the rounding error of the best combination's value, whose heights are no worse than this one's
         if self.gram:
-            image = self._joined(self.blocks.sum(send_products, self.cut)["products"])
+            image = self._joined(self.blocks.sum(send_products, self.cut))
             across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
         else:
             slope_error = rounding.combination(1.0)
@@ -325,7 +323,8 @@ def project_on_directions(
     directions = random_directions(shape, seed)
     products = block.scores(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
     moves = np.ascontiguousarray(products, dtype=np.float64)
-    slopes, summary = NOTHING, Summary()
+    slopes = NOTHING
+    summary: Summary = {}
     if reduced:
         y = memory.y[:, np.newaxis]
         slopes = slope_at(y * memory.scores[:, np.newaxis], y * moves, mu)
@@ -349,7 +348,7 @@ def inner_steps(
         before = 0 if len(memory.slopes) else (outer - 1) * n_steps
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
         steps_along(rows, plane, before, n_steps, block_seed(seed, outer, number), c)
-    return {"move": memory.share.sum() * c}
+    return memory.share.sum() * c
 
 
 def move_and_evaluate(
@@ -410,7 +409,7 @@ class ZOVR(MarginSolver):
         if self.reduced:
             slopes = slopes + problem.lam2 * projected["slopes"] - problem.lam1 * projected["pull"]
         plane = Plane(products, at_start, slopes, problem.lam1, problem.lam2, self.mu)
-        step = blocks.reduce(inner_steps, plane, self.n_inner, seeds)["move"]
+        step = blocks.reduce(inner_steps, plane, self.n_inner, seeds)
         problem.move(step, directions)
         return blocks.reduce(move_and_evaluate, step, *problem.evaluation()), (shape[0] + 1) / 2
 
@@ -443,7 +442,7 @@ def svrg_round(
                 svrg_steps(DenseRows(values), places, drawn[part], margins, steps, z)
         else:
             svrg_steps(block.rows, drawn, drawn, margins, (lam2, before, 0), z)
-    return {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
+    return memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)
 
 
 class SVRG(MarginSolver):
@@ -457,6 +456,6 @@ class SVRG(MarginSolver):
         steps."""
         blocks, n = problem.blocks, problem.blocks.n_samples
         slope = problem.w - problem.lam1 * problem.centre - problem.lam2 * problem.cut
-        problem.w = problem.w + blocks.reduce(svrg_round, slope, problem.lam2, self.n_inner, seeds)["move"]
+        problem.w = problem.w + blocks.reduce(svrg_round, slope, problem.lam2, self.n_inner, seeds)
         steps = n if self.n_inner is None else self.n_inner * blocks.n_blocks
         return blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.5 + 0.5 * steps / n
