@@ -34,8 +34,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _is_fitted, column_or_1d, validate_data
 
 from aucdist.data.block import Block, as_dense, as_rows, unmasked
-from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed
+from aucdist.data.split import joined_columns, scrambled
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, all_rows, block_seed
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
@@ -388,10 +388,9 @@ class DistanceUnderSampler(Sampler):
         elif hasattr(model, "fit") and not _is_fitted(model):  # without fit it can only measure distances
             if blocks.n_blocks > 1:
                 raise InputError("svm is not fitted, and the rows are in several blocks: fit it first, or use None")
-            rows = blocks.sum(rows_of)
-            model = clone(model).fit(rows["X"][0], rows["y"][0])
-        measured = blocks.sum(measure_distances, model, majority, seed)
-        distances, lots = np.concatenate(measured["distances"]), np.concatenate(measured["lots"])
+            rows = all_rows(blocks)
+            model = clone(model).fit(rows.X, rows.y)
+        distances, lots = joined_columns(blocks.sum(measure_distances, model, majority, seed))
         if not len(distances) or not np.isfinite(distances).all():
             raise InputError("the distances to the hyperplane are not all finite: scale the features")
         low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1
@@ -411,8 +410,7 @@ class DistanceUnderSampler(Sampler):
 
 def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Summary:
     """Return the distances of the block's majority rows, and a random number for each row."""
-    _, near, lots = _majority_rows(block, model, majority, seed)
-    return {"distances": [near], "lots": [lots]}
+    return [_majority_rows(block, model, majority, seed)[1:]]
 
 
 def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -427,11 +425,6 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
             "svm was fitted to more than two classes: give a model of two classes, an unfitted one, or None"
         )
     return positions, np.abs(scores[positions]), scrambled(block.row_id[positions], block_seed(seed, 0, 0))
-
-
-def rows_of(block: Block) -> Summary:
-    """Send the rows and their labels."""
-    return {"X": [block.X], "y": [block.y]}
 
 
 @keyword_parameters

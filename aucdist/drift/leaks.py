@@ -253,13 +253,8 @@ class RowDigests:
         return cls(kept)
 
 
-def fit_digests(blocks: Blocks) -> RowDigests:
-    """Return the digests of all rows; one reduction."""
-    digests: RowDigests = blocks.sum(_digests_step)
-    return digests
-
-
-def _digests_step(block: Block) -> Summary:
+def row_digests(block: Block) -> RowDigests:
+    """Return the digests of the rows of a block."""
     return RowDigests(smallest(digests_of(block), MAX_KEPT))
 
 
@@ -272,12 +267,6 @@ def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
     return np.unique(numbers)[:n]
 
 
-def count_known(blocks: Blocks, known: RowDigests) -> tuple[int, int]:
-    """Return the result of `RowDigests.look_up` for all rows; one reduction."""
-    counts = blocks.sum(_known_step, known)
-    return int(counts["checked"]), int(counts["known"])
-
-
-def _known_step(block: Block, known: RowDigests) -> Summary:
-    checked, n_known = known.look_up(digests_of(block))
-    return {"checked": checked, "known": n_known}
+def count_known(block: Block, known: RowDigests) -> np.ndarray:
+    """Return the result of `RowDigests.look_up` for the rows of a block."""
+    return np.array(known.look_up(digests_of(block)))

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
+from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
@@ -60,9 +61,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
 
     With `costs`, the result is a `CostCounts`.
     """
-    rows = blocks.sum(_ids_and_labels)
-    row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
-    groups = np.concatenate(rows["group"]) if blocks.has_groups else None
+    row_id, y, groups, largest = joined_columns(blocks.sum(_ids_and_labels))
     fold_keys = row_id if groups is None else groups
     fewest = min(len(np.unique(fold_keys[y > 0])), len(np.unique(fold_keys[y < 0])))
     if fewest < 2:
@@ -71,7 +70,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
             f"needs at least 2 {'rows' if groups is None else 'groups with rows'} of each class, but one class has {fewest}: "
             f"add rows, or {'set `out_of_fold: false`' if model.calibration is None else 'leave out `calibration`'}"
         )
-    folds, n_folds = np.full(max(rows["largest"]) + 1, -1, dtype=np.int8), min(N_FOLDS, fewest)
+    folds, n_folds = np.full(largest.max() + 1, -1, dtype=np.int8), min(N_FOLDS, fewest)
     if groups is None:
         folds[row_id] = fold_numbers(row_id, y, n_folds, SEED)
     else:
@@ -139,6 +138,5 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
 
 def _ids_and_labels(block: Block) -> Summary:
     counted = block.weights() > 0
-    groups = {} if block.group is None else {"group": [block.group[counted]]}
-    largest = int(block.row_id.max(initial=-1))
-    return {"row_id": [block.row_id[counted]], "y": [block.y[counted]], "largest": [largest], **groups}
+    groups = None if block.group is None else block.group[counted]
+    return [(block.row_id[counted], block.y[counted], groups, np.array([block.row_id.max(initial=-1)]))]

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.blocks import Blocks, LocalBlocks, all_rows
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
@@ -26,7 +25,7 @@ from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count, keyword_parameters
-from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
+from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule
 from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
 
 CHUNK_BYTES = 2**24
@@ -338,8 +337,7 @@ class MarginMeanClassifier(BlockClassifier):
         if self.kernel == "rbf":
             bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
             at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
-            parts = sample.sum(rows_of)["X"]
-            self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+            self.support_vectors_ = all_rows(sample).X.copy()
             if isinstance(self.sigma, str | None):  # the median
                 few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:ROWS_OF_MEDIAN]
                 self.sigma_ = median_distance(self.support_vectors_[few])
@@ -365,9 +363,9 @@ class MarginMeanClassifier(BlockClassifier):
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights: use DistanceUnderSampler instead"
             )
-        rows = scaled.sum(rows_of)
-        labels = self.classes_[(rows["y"][0] > 0).astype(int)]
-        X, y = clone(sampler, safe=False).fit_resample(rows["X"][0], labels)
+        rows = all_rows(scaled)
+        labels = self.classes_[(rows.y > 0).astype(int)]
+        X, y = clone(sampler, safe=False).fit_resample(rows.X, labels)
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
 
     def _set_weights(self, solution: Solution, blocks: Blocks) -> ScoreCounts:

@@ -23,7 +23,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import has_missing
-from aucdist.engine.blocks import Blocks, Summary, drawn_rows
+from aucdist.engine.blocks import Blocks, drawn_rows
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import with_weight
@@ -209,12 +209,8 @@ def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = Fals
     return drawn_rows(blocks, draw_from_block, shares)
 
 
-def missing_columns(blocks: Blocks) -> np.ndarray:
-    """Return whether each column has a missing value in any row of a weight above 0, ndarray of bool."""
-    return np.asarray(blocks.sum(_count_missing) > 0)
-
-
-def _count_missing(block: Block) -> Summary:
+def count_missing(block: Block) -> np.ndarray:
+    """Return how many rows of a block with a weight above 0 have no value of each column."""
     rows = block.rows
     if not has_missing(rows):
         return np.zeros(block.n_features, dtype=np.int64)

@@ -25,11 +25,11 @@ from aucdist.maps.binning import (
     Bins,
     CodeFunctions,
     bins_of,
+    count_missing,
     draw_rows,
     feature_part,
     interaction_part,
     joined,
-    missing_columns,
 )
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import PairGroups, pair_groups
@@ -437,7 +437,7 @@ class BinExpander(Expander):
         columns, weight = Columns(drawn), drawn.weights()
         fitted = BinMap(
             drawn.n_features, tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features)),
-            missing_columns(blocks), self.basis, self.linear, float(self.strength), float(self.interaction_strength),
+            blocks.sum(count_missing) > 0, self.basis, self.linear, float(self.strength), float(self.interaction_strength),
             np.zeros((0, 2), dtype=np.int64), None if directions is None or self.basis != "hat" else directions != 0,
         )  # fmt: skip
         if not self.interactions:

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
@@ -373,7 +374,7 @@ def gather_cell(
     if shift < 64:
         inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
         scores, weights = scores[inside], weights[inside]
-    return {"scores": [scores[::stride]], "weights": [weights[::stride]]}
+    return [(scores[::stride], weights[::stride])]
 
 
 @without_rows
@@ -418,13 +419,8 @@ def cutoff_in_blocks(
         n_inside, inside = float(rows[k]), float(weight[k])
     if shift == 0:
         return Cutoff(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
-    gathered = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
-    return cutoff_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
-
-
-def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
-    """Return the total weight of the negatives that count, the larger class, for each of some bands of a width; one reduction."""
-    return np.asarray(blocks.reduce(weigh_larger, step, knots, starts, width))
+    scores, weights = joined_columns(blocks.reduce(gather_cell, step, prefix, shift, are_anchors))
+    return cutoff_of(scores, weights, target, above)
 
 
 class CountedNegatives:
@@ -489,13 +485,12 @@ class CountedNegatives:
         stride = -(-max(blocks.n_pos, self._n_neg) // MAX_GATHERED)
         if stride > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
             hard, positives = cutoff_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
-            weigh = partial(weigh_bands_in_blocks, blocks, step)
+            weigh = partial(blocks.reduce, weigh_larger, step)
         else:
-            gathered = blocks.reduce(gather_cell, step, 0, 64, False, stride)
-            larger = np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
-            positives, negatives = (scores, weights), larger
+            of_larger, weights_of_larger = joined_columns(blocks.reduce(gather_cell, step, 0, 64, False, stride))
+            positives, negatives = (scores, weights), (of_larger, weights_of_larger)
             if self.are_anchors:
-                positives, negatives = (-larger[0], larger[1]), (-scores, weights)
+                positives, negatives = (-of_larger, weights_of_larger), (-scores, weights)
             hard, weigh = cutoff_of(*negatives, self.target), partial(weigh_bands, *negatives)
         return smooth_cutoff(
             hard, MeanHinge(*positives, pair_half_width or LINE_SEARCH_WIDTH), self.target, cutoff_width, weigh

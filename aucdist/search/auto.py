@@ -16,7 +16,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
-from aucdist.maps.binning import missing_columns
+from aucdist.maps.binning import count_missing
 from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
 from aucdist.metrics.named import Metric, find_metric, metric_of_search
@@ -447,6 +447,6 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     `estimator`: an unfitted estimator with ``features="auto"``, or with a mapping that names the metric.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
-    missing, metric = bool(missing_columns(rows.of_all()).any()), metric_of_search(estimator.features)
+    missing, metric = bool(rows.of_all().sum(count_missing).any()), metric_of_search(estimator.features)
     chosen = choose_features(plain, rows, missing=missing, metric=metric)["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen

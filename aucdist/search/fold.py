@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
@@ -258,8 +259,7 @@ def scored_groups(blocks: Blocks, scorer: Scorer, group_weight: GroupWeight = "p
         raise InputError(
             f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured. Give groups, or another metric"
         )
-    gathered = blocks.sum(_score_groups, scorer)
-    y, scores, groups, weight = (np.concatenate(gathered[name]) for name in ("y", "scores", "groups", "weight"))
+    y, scores, groups, weight = joined_columns(blocks.sum(_score_groups, scorer))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 
 
@@ -267,8 +267,7 @@ def _score_groups(block: Block, scorer: Scorer) -> Summary:
     counted = block.weights() > 0
     y = (block.y > 0).astype(np.float64) if block.grade is None else block.grade
     group = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
-    columns = {"y": y, "scores": scores_of(block, scorer), "groups": group, "weight": block.weights()}
-    return {name: [values[counted]] for name, values in columns.items()}
+    return [tuple(values[counted] for values in (y, scores_of(block, scorer), group, block.weights()))]
 
 
 def _decisions(model: Any, block: Block) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary, block_seed
 from aucdist.engine.view import Change, ChangeOfEachBlock, ViewBlocks
 from aucdist.errors import InputError
@@ -129,14 +130,14 @@ class Folds:
         return self._made[repeat, fold]
 
 
-def gathered(blocks: Blocks, *names: str) -> list[Any]:
+def gathered(blocks: Blocks, *names: str) -> tuple[Any, ...]:
     """Return these attributes of all rows, block by block: row_id, label, group, ...; None for what rows do not have."""
-    columns = blocks.sum(_attributes, names)
-    return [np.concatenate(columns[name]) if name in columns else None for name in names]
+    return joined_columns(blocks.sum(_attributes, names))
 
 
 def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
-    return {name: [np.array(value)] for name in names if (value := getattr(block, name)) is not None}
+    values = (getattr(block, name) for name in names)
+    return [tuple(None if value is None else np.array(value) for value in values)]
 
 
 @dataclass(frozen=True, eq=False)

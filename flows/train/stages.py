@@ -20,7 +20,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import json_digest
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import absolute, names_in, remove
-from aucdist.drift.leaks import RowDigests, count_known, fit_digests, leaks
+from aucdist.drift.leaks import RowDigests, count_known, leaks, row_digests
 from aucdist.drift.profile import Profile, fit_columns, score_bins
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.checkpoint import Journal
@@ -313,8 +313,8 @@ def profile(
     coef = np.zeros(0)
     if hasattr(estimator, "coef_"):
         coef = np.abs(estimator.coef_ / estimator.class_spreads[:, np.newaxis]).sum(axis=0)
-    columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), fit_digests(train)
-    checked, known = (0, 0) if test is None else count_known(test, digests)
+    columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), train.sum(row_digests)
+    checked, known = (0, 0) if test is None else test.sum(count_known, digests).tolist()
     bins, several = [], estimator.has_several_classes
     for model, class_evaluation, spread in zip(
         estimator.class_models, evaluation.classes, estimator.class_spreads.tolist(), strict=True

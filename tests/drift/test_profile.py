@@ -14,7 +14,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.own_files import npy_of
 from aucdist.data.preprocess import Preprocessor
 from aucdist.drift.batch import BatchCounts, compare_with_profile, kolmogorov_smirnov, more_than, psi, total_variation
-from aucdist.drift.leaks import MAX_KEPT, RowDigests, count_known, fit_digests
+from aucdist.drift.leaks import MAX_KEPT, RowDigests, count_known, row_digests
 from aucdist.drift.profile import MAX_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -257,11 +257,11 @@ def test_digests_of_blocks_are_those_of_all_rows_and_find_them_again() -> None:
     rng = np.random.default_rng(1)
     X, new = rng.normal(size=(500, 4)), rng.normal(size=(300, 4))
     whole = digest_block(X)
-    known = fit_digests(LocalBlocks(partition(whole, 1)))
-    several = fit_digests(LocalBlocks(partition(whole, 5)))
+    known = LocalBlocks(partition(whole, 1)).sum(row_digests)
+    several = LocalBlocks(partition(whole, 5)).sum(row_digests)
     np.testing.assert_array_equal(known.kept, several.kept)
     mixed = np.vstack([new, X[:40]])
-    assert count_known(LocalBlocks(partition(digest_block(mixed), 3)), known) == (340, 40)
+    assert LocalBlocks(partition(digest_block(mixed), 3)).sum(count_known, known).tolist() == [340, 40]
 
 
 def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None:

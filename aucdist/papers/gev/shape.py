@@ -25,8 +25,8 @@ from functools import partial
 
 import numpy as np
 
-from aucdist.data.block import Block, as_dense, stacked
-from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.data.block import Block, as_dense
+from aucdist.engine.blocks import Blocks, Summary, all_rows, block_seed
 from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
 from aucdist.papers.epochs import LabelledRows
@@ -174,7 +174,7 @@ def bayes_shape(
             f"xi='bayes' needs all rows in one place, and is for up to {MAX_FEATURES} features and {MAX_VALUES:,} values. There "
             f"are {n:,} rows of {d} features: use xi='map', which has no such limit"
         )
-    data = stacked(blocks.sum(send_rows))
+    data = all_rows(blocks)
     precision = np.ones(blocks.n_features + 2)
     precision[-2] = fit_intercept and penalise_intercept
     means = np.zeros(len(precision))
@@ -231,11 +231,6 @@ def _skipped(n_samples: int) -> int:
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
-
-
-def send_rows(block: Block) -> Summary:
-    """Return the rows of the block."""
-    return [block]
 
 
 def run_chain(
