@@ -19,7 +19,7 @@ writes models for other systems. The command `aucdist --help` does the same for 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from aucdist import estimators, search
+from aucdist import estimators
 
 if TYPE_CHECKING:
     from aucdist.estimators.display import RankingWarning
@@ -51,8 +51,6 @@ __all__ = [
     "__version__",
     "lam_path",
 ]
-
-estimators.feature_search = search.with_chosen_features
 
 
 def __getattr__(name: str) -> Any:

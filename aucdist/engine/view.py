@@ -4,9 +4,9 @@ Nested views are merged, so steps pass through one layer only: the memory of a b
 """
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
+from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.scratch import Copy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
@@ -22,16 +23,39 @@ Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost."""
 
 
-class ChangeOfEachBlock(ABC):
-    """A change of which each block keeps its own part."""
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """A change of which each block keeps its own part: it sets the weight of rows outside a mask to 0 and scales the others.
 
-    @abstractmethod
+    Attributes
+    ----------
+    inside : ndarray of bool
+        Whether a row is inside, indexed by ``row_id``. The array is sent once, and each block keeps its weights.
+    """
+
+    inside: np.ndarray
+    prepare: Preprocessor | None = None
+
     def at(self, block: Block) -> Change:
-        """Return the change of this block alone."""
+        """Return the change for one block."""
+        return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
-    @abstractmethod
     def describe(self, block: Block) -> BlockInfo:
-        """Describe the block that was made, in place of `BlockInfo.of`."""
+        """Describe the rows inside."""
+        weight = block.weights()
+        counted = weight > 0
+        positive = counted & (block.y > 0)
+        return replace(
+            BlockInfo.of(block), n_samples=int(counted.sum()), n_pos=int(positive.sum()),
+            weight_pos=float(weight[positive].sum()), weight_neg=float(weight[counted & (block.y < 0)].sum()),
+            has_weights=bool((weight[counted] != 1).any()),
+        )  # fmt: skip
+
+
+def _weighted(weight: np.ndarray, prepare: Preprocessor | None, block: Block) -> Block:
+    """Return one block with other weights, scaled."""
+    block = replace(block, weight=weight)
+    return block if prepare is None else prepare.transform(block)
 
 
 Keep = Literal["memory", "disk", "nowhere", "unread"]
@@ -103,7 +127,7 @@ class ViewBlocks(Blocks):
 
     Parameters
     ----------
-    change : Change or ChangeOfEachBlock
+    change : Change or Mask
     keep : {"memory", "disk", "nowhere", "unread"}, default="memory"
         Where the new blocks are kept. "disk": on the local disk if there is room, for blocks that cost more to make than to map
         and whose source is not in memory. "nowhere": they are made again for each step that reads rows. "unread": the same, if
@@ -115,16 +139,16 @@ class ViewBlocks(Blocks):
     """
 
     def __init__(
-        self, blocks: Blocks, change: Change | ChangeOfEachBlock, *, keep: Keep = "memory",
+        self, blocks: Blocks, change: Change | Mask, *, keep: Keep = "memory",
         ranges: ColumnRanges | None = None, same_features: bool = False,
     ):  # fmt: skip
         over: ViewBlocks | None = blocks if isinstance(blocks, ViewBlocks) else None
         self._source: Blocks = blocks.without_memory() if over is None else over._source
         self._reads_source: bool = keep in ("nowhere", "unread") and (over is None or over._reads_source)
         self._after_change: Blocks = self._source.without_memory() if over is None else over._after_change.fork()
-        summary = self._after_change.reduce(_view, change, keep)
+        infos = self._after_change.reduce(_view, change, keep)
         unread = [replace(info, lasting=False, ranges=None) for info in blocks.infos]
-        super().__init__(summary.get("infos", unread))
+        super().__init__(infos or unread)
         if same_features:
             self.features_lasting |= blocks.features_lasting
         self._ranges, self.threads = ranges, blocks.threads
@@ -163,18 +187,18 @@ def _view(
     """Make the block, keep it in its place, and describe it; unread: keep how it is made, and read nothing."""
     base = memory.block if isinstance(memory, ViewMemory) else None
     if keep == "unread":
-        return ViewMemory(ChangedBlock(base, change, False), None), {}
+        return ViewMemory(ChangedBlock(base, change, False), None), []
     before = _block_of(base, source)
     describe = BlockInfo.of
-    if isinstance(change, ChangeOfEachBlock):
+    if isinstance(change, Mask):
         change, describe = change.at(before), change.describe
     made = change(before)
     info = describe(made)
     if keep == "memory":
-        return ViewMemory(made, None), {"infos": [info]}
+        return ViewMemory(made, None), [info]
     recipe = ChangedBlock(base, change, keep == "disk")
     recipe.keep(made)
-    return ViewMemory(recipe, None), {"infos": [replace(info, lasting=False)]}
+    return ViewMemory(recipe, None), [replace(info, lasting=False)]
 
 
 @reads_rows_itself

@@ -1,6 +1,6 @@
 """Estimators on scikit-learn's contract, each named after what it minimises. Their modules are imported on demand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -17,9 +17,6 @@ MODULES = {
     "UnivariateRankingClassifier": "ranking",
     "lam_path": "linear",
 }
-
-feature_search: Callable[[Any, Any], Any]
-"""``feature_search(estimator, rows)`` chooses what ``features="auto"`` stands for. It fits estimators, so `aucdist` sets it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from aucdist import estimators
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
@@ -40,6 +40,8 @@ from aucdist.pairs.groups import find_levels
 from aucdist.selection import fold_numbers
 from aucdist.solvers.base import Callback, Certificate, Round, Solution, solve
 
+FEATURE_SEARCH = "aucdist.search.auto:with_chosen_features"
+"""What chooses the features that ``features="auto"`` stands for. It fits estimators, so it is imported when it is needed."""
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 """The fitted attributes that describe the training rows."""
 NAMED = 3
@@ -154,7 +156,7 @@ def fit_rows(
         before, fitted = set(vars(model)), model
         if model._features_auto:
             # An estimator like this one, with the features and lam that cross-validation of the training rows chooses.
-            fitted, fitted.chosen_ = estimators.feature_search(model, rows)
+            fitted, fitted.chosen_ = resolve_name(FEATURE_SEARCH)(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
@@ -307,8 +309,8 @@ def prepared(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blo
 
 def without_equal_weights(blocks: Blocks) -> Blocks:
     """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
-    ends = blocks.sum(_weight_range)
-    if min(ends["low"]) != max(ends["high"]):
+    low, high = zip(*blocks.sum(_weight_range), strict=True)
+    if min(low) != max(high):
         return blocks
     view = ViewBlocks(blocks, partial(replace, weight=None))
     return view if blocks.unmapped is blocks else view.mapped_by(blocks.feature_map, blocks.unmapped)
@@ -317,7 +319,7 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
 def _weight_range(block: Block) -> Summary:
     """Return the smallest and the largest weight of the block's rows."""
     weight = block.weights()
-    return {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
+    return [(weight.min(initial=np.inf), weight.max(initial=-np.inf))]
 
 
 def _labelled_by_grade(lowest: float, block: Block) -> Block:

@@ -70,8 +70,8 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
     `w`: of shape (n_features,), float64.
     """
-    ends = blocks.sum(_inner_ends, w)
-    return bool(min(ends["lowest"]) > max(ends["highest"]))
+    lowest, highest = zip(*blocks.sum(_inner_ends, w), strict=True)
+    return bool(min(lowest) > max(highest))
 
 
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
@@ -112,7 +112,7 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
         highest = scores[counted & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:
             break
-    return {"lowest": [lowest], "highest": [highest]}
+    return [(lowest, highest)]
 
 
 def _count_costs(block: Block, scorer: Scorer, costs: Costs) -> Summary:

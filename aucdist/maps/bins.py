@@ -126,7 +126,7 @@ def interaction_scores(
         factor, class_weights = groups.factor, groups.weights
     partners = 0.5 * factor * class_weights[:: -problem.sign]  # of an anchor, and of a row of the larger class
     cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, tables)
-    G, H = (cells[name].reshape(-1, CELLS, CELLS) / problem.mass for name in ("residual", "weight"))
+    G, H = cells.reshape(2, -1, CELLS, CELLS) / problem.mass
     prior = PRIOR / rows.n_samples
     gain: np.ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
     for axis in (1, 2):
@@ -156,8 +156,7 @@ def add_up_cells(
     codes = np.empty((block.n_samples, m), dtype=np.uint8, order="F")
     for k, (column, table) in enumerate(tables.items()):
         codes[:, k] = table[rows.codes[:, column]]
-    sums = interaction_histograms(codes, coefs, CELLS)
-    return None, {"residual": sums[0], "weight": sums[1]}
+    return None, interaction_histograms(codes, coefs, CELLS)
 
 
 MAX_BINS = 255

@@ -58,7 +58,7 @@ from aucdist.pairs.newton import (
     newton_step,
     step_to_zero,
 )
-from aucdist.pairs.penalty import L2, SmoothPenalty
+from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS
 from aucdist.solvers import sample
@@ -290,7 +290,6 @@ class CuttingPlanes:
             while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
-            assert isinstance(penalty, SmoothPenalty)
             slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
             step_was_poor = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
 
@@ -394,7 +393,6 @@ class CuttingPlanes:
         `last_widths`: those of both bands at the last cut, where they are narrower now.
         """
         here, penalty, widths = self.cuts.here, self.penalty, (self.cuts.pair_half_width, self.cuts.cutoff_width)
-        assert isinstance(penalty, SmoothPenalty)
         slope_of_penalty = functools.partial(penalty.slope_along, here.w, move)
         along = sample.slope_along(move, *widths)
         if widths == (0.0, 0.0):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.pairs.kernels import arrange
@@ -183,7 +184,7 @@ def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
             in_class = label == class_label
             sums[:, t, c] = np.bincount(at[in_class], weight[counted][in_class], minlength=len(keys))
             sums[:, t, 2 + c] = np.bincount(at[in_class], minlength=len(keys))
-    return {"keys": [keys], "sums": [sums]}
+    return [(keys, sums)]
 
 
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
@@ -219,10 +220,10 @@ def pair_groups(
             raise InputError(
                 f"there are {len(levels)} different grades, and at most {MAX_GRADES} are possible: round them to fewer values"
             )
-    weighed = blocks.sum(weigh_groups, levels, exact)
-    keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)
-    sums = np.zeros((len(keys), *weighed["sums"][0].shape[1:]))
-    np.add.at(sums, at, np.concatenate(weighed["sums"]))
+    keys_of_blocks, sums_of_blocks = joined_columns(blocks.sum(weigh_groups, levels, exact))
+    keys, at = np.unique(keys_of_blocks, return_inverse=True)
+    sums = np.zeros((len(keys), *sums_of_blocks.shape[1:]))
+    np.add.at(sums, at, sums_of_blocks)
     pairs = sums[:, :, 0] * sums[:, :, 1]
     step = np.diff(levels) if len(levels) and not exact else np.ones(pairs.shape[1])
     pairs_of_group = (pairs * step).sum(axis=1)

@@ -24,7 +24,7 @@ from aucdist.solvers.signs import FREE, outside, project_onto_cone
 
 
 class Combination(Protocol):
-    """The sizes of the combination of dual points that bounds on rounding depend on."""
+    """The sizes of the combination of dual points that bounds on rounding depend on; modules must not import in circles."""
 
     @property
     def height(self) -> float:
@@ -122,22 +122,17 @@ class Penalty(ABC):
     def steepest_square(self, gradient: np.ndarray) -> float:
         """Return the squared length of the steepest descent of loss and penalty at w = 0, for a loss with this gradient."""
 
-
-class SmoothPenalty(Penalty):
-    """A penalty without corners, along which there is a line search."""
-
-    has_corners = False
-
-    @abstractmethod
     def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
-        """Return the derivative of the penalty by the step along a direction from w."""
+        """Return the derivative by the step along a direction from w, of a penalty without corners."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
-class L2(SmoothPenalty):
+class L2(Penalty):
     """``lam/2 |w|^2``: every feature has a weight."""
 
     name = "l2"
+    has_corners = False
     precision = 1e-10
 
     def value(self, w: np.ndarray) -> float:

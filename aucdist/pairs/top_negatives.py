@@ -360,9 +360,9 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np
 @without_rows
 def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
     """Count the negatives whose scores begin with the bits of `prefix`, by the next 16 bits; `shift` bits follow these."""
-    weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
-    count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
-    return {"weight": weight, "rows": rows}
+    weight_and_rows = np.zeros((2, 2**BITS))
+    count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, *weight_and_rows)
+    return weight_and_rows
 
 
 @without_rows
@@ -406,10 +406,9 @@ def cutoff_in_blocks(
     """
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MAX_GATHERED and shift > 0:
-        counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
-        first, shift = shift == 64, shift - BITS
         # From the highest cell down until the weight reaches the target, in the cell of the cutoff.
-        weight, rows = counted["weight"][::-1], counted["rows"][::-1]
+        weight, rows = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)[:, ::-1]
+        first, shift = shift == 64, shift - BITS
         running = above + np.cumsum(weight)
         nonempty = np.flatnonzero(rows > 0)
         k = int(nonempty[min(int(np.searchsorted(running[nonempty], target)), len(nonempty) - 1)])

@@ -1,8 +1,7 @@
 """The folds of a search: which rows each fold trains on, and which it is scored on."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,8 @@ from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.split import joined_columns
-from aucdist.engine.blocks import BlockInfo, Blocks, Summary, block_seed
-from aucdist.engine.view import Change, ChangeOfEachBlock, ViewBlocks
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.engine.view import Mask, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.selection import Partition, partition
 
@@ -138,41 +137,6 @@ def gathered(blocks: Blocks, *names: str) -> tuple[Any, ...]:
 def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
     values = (getattr(block, name) for name in names)
     return [tuple(None if value is None else np.array(value) for value in values)]
-
-
-@dataclass(frozen=True, eq=False)
-class Mask(ChangeOfEachBlock):
-    """A change for `ViewBlocks` that sets the weight of rows outside a mask to 0 and scales the other rows.
-
-    Attributes
-    ----------
-    inside : ndarray of bool
-        Whether a row is inside, indexed by ``row_id``. The array is sent once, and each block keeps its weights.
-    """
-
-    inside: np.ndarray
-    prepare: Preprocessor | None = None
-
-    def at(self, block: Block) -> Change:
-        """Return the change for one block."""
-        return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
-
-    def describe(self, block: Block) -> BlockInfo:
-        """Describe the rows inside."""
-        weight = block.weights()
-        counted = weight > 0
-        positive = counted & (block.y > 0)
-        return replace(
-            BlockInfo.of(block), n_samples=int(counted.sum()), n_pos=int(positive.sum()),
-            weight_pos=float(weight[positive].sum()), weight_neg=float(weight[counted & (block.y < 0)].sum()),
-            has_weights=bool((weight[counted] != 1).any()),
-        )  # fmt: skip
-
-
-def _weighted(weight: np.ndarray, prepare: Preprocessor | None, block: Block) -> Block:
-    """Return one block with other weights, scaled."""
-    block = replace(block, weight=weight)
-    return block if prepare is None else prepare.transform(block)
 
 
 def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks:

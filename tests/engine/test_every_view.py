@@ -10,9 +10,8 @@ from support.scratch_room import start_anew
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import Blocks, LocalBlocks, StoredBlock, reads_rows_itself, without_rows
 from aucdist.engine.dask import DaskBlocks
-from aucdist.engine.view import ChangedBlock, ViewBlocks
+from aucdist.engine.view import ChangedBlock, Mask, ViewBlocks
 from aucdist.estimators.conditioning import Shift
-from aucdist.search.folds import Mask
 
 N_BLOCKS = 3
 INSIDE = np.arange(30) % 4 != 1

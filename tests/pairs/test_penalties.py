@@ -7,7 +7,7 @@ from support.small_sets import blocks_of, small
 from aucdist.errors import InputError
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.loss import RAMP
-from aucdist.pairs.penalty import L1, L2, PENALTIES, SmoothPenalty
+from aucdist.pairs.penalty import L1, L2, PENALTIES, Penalty
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.smooth import pair_lbfgs
 from aucdist.solvers.base import Status, solve
@@ -15,10 +15,11 @@ from aucdist.solvers.base import Status, solve
 SCALES = np.array([0.1, 1.0, 10.0, 100.0])
 
 
-class ScaledRidge(SmoothPenalty):
+class ScaledRidge(Penalty):
     """``lam/2 sum of scale_j w_j^2``, which is L2 of the features divided by the roots of the scales."""
 
     name = "scaled-ridge"
+    has_corners = False
     precision = 1e-10
 
     def value(self, w):

@@ -85,7 +85,7 @@ def collect_minority(
     else:
         (minority, minority_codes), (majority, codes) = (groups.rows_of(block, label) for label in (sign, -sign))
         weights = (ONES, block.weights()[majority] * groups.factor[codes])
-    return SamplingMemory(majority, codes, weights=weights), {"rows": [block.take(minority)], "codes": [minority_codes]}
+    return SamplingMemory(majority, codes, weights=weights), [(block.take(minority), minority_codes)]
 
 
 def receive_minority(
@@ -133,9 +133,9 @@ class Pairing:
         self.blocks = blocks.without_memory()
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
-        summary = self.blocks.reduce(collect_minority, self.sign, groups)
-        codes = np.concatenate(summary["codes"])
-        minority = stacked(summary["rows"]).take(np.argsort(codes, kind="stable"))
+        rows, codes_of_rows = zip(*self.blocks.reduce(collect_minority, self.sign, groups), strict=True)
+        codes = np.concatenate(codes_of_rows)
+        minority = stacked(rows).take(np.argsort(codes, kind="stable"))
         weights = ONES if groups is None else minority.weights()
         starts = np.append(0, np.cumsum(np.bincount(codes)))
         sizes = self.blocks.reduce(receive_minority, minority.rows, weights, starts)
