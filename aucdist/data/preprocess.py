@@ -153,6 +153,10 @@ class Preprocessor:
             raise InputError(f"the preprocessor is damaged: it was not made for {n_features} features")
 
 
+AS_READ = Preprocessor((), "none", None, None)
+"""A preprocessor that does not change the features."""
+
+
 def fit_preprocessor(
     each: EachBlock,
     feature_names: Sequence[str],

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from aucdist.data.block import Block
-from aucdist.data.preprocess import Preprocessor
+from aucdist.data.preprocess import AS_READ, Preprocessor
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, all_rows
 from aucdist.engine.view import ViewBlocks
@@ -37,8 +37,6 @@ MAX_AUC_BEHIND = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
 ROWS_OF_MEDIAN = 1000
 """The number of rows from which the median distance is estimated."""
-
-NO_SCALING = Preprocessor((), "none", None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +288,7 @@ class MarginMeanClassifier(BlockClassifier):
     def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
         """Return the rounds of the fit of a sample, and what sets its weights."""
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
-        scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
+        scaling = standard_scaling(blocks) if self.scale == "standard" else AS_READ
         sample, plane = self._sample(blocks, scaling, seeds[0])
         rounds, self._scaling = self._rounds(sample, scaling, seeds)
 

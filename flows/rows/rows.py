@@ -12,7 +12,7 @@ from aucdist.data.block import Block, EachBlock, partition
 from aucdist.data.dataset import Schema, date_features
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
-from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
+from aucdist.data.preprocess import AS_READ, WITHOUT_FILL, Preprocessor, fit_preprocessor
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.reading import BlockReader, ParallelMap, open_rows
 from aucdist.data.sources import Source, parse_source
@@ -26,8 +26,6 @@ from flows.progress import RunObserver
 
 GROWING = ("days", "year")
 """Parts of dates that only increase, so that new rows have values that no training row has."""
-AS_READ = Preprocessor((), "none", None, None)
-"""A preprocessor that does not change the features."""
 BYTES_PER_BLOCK = 64 * 2**20
 CALIBRATION_SEED = 1
 """A seed that differs from the seed of the test rows, so that both choices are independent."""
