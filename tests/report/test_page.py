@@ -663,7 +663,9 @@ def test_the_categories_of_a_column_are_one_figure_with_what_a_row_of_each_adds(
     np.testing.assert_allclose([row[1:] for row in bars], [[0.6, 0.7], [0.1, -0.3], [0.3, -1.3]])
     assert of_fault == pytest.approx(math.sqrt(sum(share * adds**2 for _, share, adds in bars)))
     assert section["reach"] == pytest.approx(1.3)
-    text = text_of(render_run_page(replace(report, map_name="bins", additive=section))).replace("\u00a0", " ")
+    page = render_run_page(replace(report, map_name="bins", additive=section, run=report.run | {"n_samples": 100}))
+    assert page.count('<li class="few">') == page.count('<li class="few"><bdi title="other values">') == 1
+    text = text_of(page).replace("\u00a0", " ")
     assert "fault=me 0 0.0 40.0 % fault=me 1 45.5 60.0 % fault=you 0 45.5" in text  # no "up to 0.5"
     assert "fault from -1.3 to 0.7 me (60.0 %) 0.70 other values (10.0 %) -0.30 you (30.0 %) -1.30 age" in text
     bands = [(shape.values, shape.values) for shape in shapes]
