@@ -71,8 +71,7 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     taken = 0
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
-        measured = measure_distances(part, AXIS, -1, rule.seed)
-        (near,), (lots,) = measured["distances"], measured["lots"]
+        ((near, lots),) = measure_distances(part, AXIS, -1, rule.seed)
         assert near.min() >= rule.low
         taken += ((near < rule.high) | ((near == rule.high) & (lots <= np.uint64(rule.last_lot)))).sum()
         assert which.sum() >= (near < rule.high).sum()
