@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, as_dense, stacked
+from aucdist.data.block import Block, as_dense, as_rows, row_squares, stacked
 from aucdist.data.column_statistics import Moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
@@ -33,13 +33,7 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
     -------
     ndarray of shape (n, m), float64
     """
-    X, Z = (M.astype(np.float64, copy=False) for M in (X, Z))
-    products = X @ Z.T
-    exponents = as_dense(products)
-    exponents *= -2.0
-    exponents += _squares(X)[:, np.newaxis]
-    exponents += _squares(Z)
-    np.maximum(exponents, 0.0, out=exponents)  # rounding can make a distance slightly negative
+    exponents = _square_distances(X, Z)
     exponents *= -1.0 / sigma**2
     return np.exp(exponents, out=exponents)
 
@@ -49,21 +43,24 @@ def median_distance(X: Any) -> float:
 
     Raises InputError if all rows are equal.
     """
-    X = X.astype(np.float64, copy=False)
-    products = X @ X.T
-    squares = _squares(X)
-    distances = squares[:, np.newaxis] + squares - 2.0 * as_dense(products)
-    distances = distances[np.triu_indices(len(squares), 1)]
-    distances = distances[distances > 1e-12 * squares.max(initial=0.0)]
-    if not len(distances):
+    squares = _square_distances(X, X)[np.triu_indices(X.shape[0], 1)]
+    squares = squares[squares > 1e-12 * squares.max(initial=0.0)]
+    if not len(squares):
         raise InputError("all rows are equal, so there is no median distance: give sigma as a number")
-    return float(np.sqrt(np.median(distances)))
+    return float(np.sqrt(np.median(squares)))
 
 
-def _squares(X: Any) -> np.ndarray:
-    if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+def _square_distances(X: Any, Z: Any) -> np.ndarray:
+    """Return the squared distance between every row of X and every row of Z."""
+    X, Z = (M.astype(np.float64, copy=False) for M in (X, Z))
+    if not (sp.issparse(X) or sp.issparse(Z)):
+        centre = Z.mean(axis=0)
+        X, Z = X - centre, Z - centre  # far from 0, the differences of squares would be rounded to the squares' digits
+    squares = as_dense(X @ Z.T)
+    squares *= -2.0
+    squares += row_squares(as_rows(X))[:, np.newaxis]
+    squares += row_squares(as_rows(Z))
+    return np.maximum(squares, 0.0, out=squares)  # rounding can make a distance slightly negative
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -322,7 +322,7 @@ def _entry(data: str) -> Json:
         raise InputError("the name of the data is empty: name a file, folder or URL, or `.` for this folder")
     url = data if "://" in data else str(Path(data).absolute())
     on_the_web = files.is_web(url)
-    if not on_the_web and not files.exists(url) and not set(PATTERN) & set(data):
+    if not (on_the_web or files.exists(url) or set(PATTERN) & set(data)):
         if "/" in data or _format_from_suffix(data):
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
         raise unknown("file or data set", data, catalog())
@@ -331,7 +331,8 @@ def _entry(data: str) -> Json:
         return {"source": url, **_format_from_content(files.expand(url)[0])}
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
-    from aucdist.data.shards.manifest import CURRENT, GENERATION, below  # loads NumPy, SciPy and compiled kernels
+    # loads NumPy, SciPy and compiled kernels
+    from aucdist.data.shards.manifest import CURRENT, GENERATION, SHARD, below
 
     if GENERATION.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
@@ -340,7 +341,12 @@ def _entry(data: str) -> Json:
         for name, form in ((CURRENT, "shards"), ("_delta_log", "delta"), ("metadata/version-hint.text", "iceberg")):
             if files.exists(below(url, name)):
                 return {"source": url, "format": form}
-        first, *others = [_format_from_suffix(file_url) for file_url in files.expand(url)]
+        listed = files.expand(url)
+        if any(map(SHARD.fullmatch, listed)):
+            raise InputError(
+                f"{files.shown(url)} has shards, but no {CURRENT}: the sharding did not end. Repeat it, or name another folder"
+            )
+        first, *others = map(_format_from_suffix, listed)
         by_suffix = first if all(other == first for other in others) else {}
     return {"source": url, **by_suffix}
 

@@ -44,6 +44,7 @@ FORMAT = 2
 REPAIR = "Copy the shards again, or run `aucdist shard` again"
 CURRENT = "CURRENT"
 GENERATION = re.compile(r"manifest-([0-9a-f]{16})\.json")
+SHARD = re.compile(r".*/shard-\d{5}-[0-9a-f]{16}\.parquet")
 
 
 @dataclass(frozen=True)

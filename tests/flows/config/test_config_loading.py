@@ -209,3 +209,13 @@ def test_a_configuration(edits: list[tuple[int, int, str]]) -> None:
         text = text[:at] + word + text[at + length :]
     message = refusal(text)
     assert message is None or 0 < len(message) < 20_000
+
+
+def test_shards_of_a_sharding_that_was_killed_are_not_taken_for_parquet(tmp_path):
+    folder = tmp_path / "half"
+    folder.mkdir()
+    (folder / "shard-00000-0123456789abcdef.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="half has shards, but no CURRENT: the sharding did not end"):
+        source_from_name(str(folder))
+    (folder / "shard-00000-0123456789abcdef.parquet").rename(folder / "shard-0.parquet")
+    assert source_from_name(str(folder), label="y")[1].format == "parquet"

@@ -172,7 +172,16 @@ def test_gaussian_kernel(form):
     kernel = gaussian_kernel(form(X), form(Z), 1.7)
     assert kernel.dtype == np.float64
     np.testing.assert_allclose(kernel, rbf_kernel(X, Z, gamma=1 / 1.7**2), rtol=1e-12)
-    assert kernel[0, 0] == 1.0
+    assert kernel[0, 0] == pytest.approx(1.0, rel=1e-14)
+
+
+def test_kernel_of_rows_far_from_zero():
+    r = np.random.default_rng(0)
+    X, Z = r.normal(size=(6, 4)), r.normal(size=(5, 4))
+    X, Z = X + 1e6, Z + 1e6
+    squares = ((X[:, np.newaxis] - Z) ** 2).sum(axis=2)
+    np.testing.assert_allclose(gaussian_kernel(X, Z, 1.7), np.exp(-squares / 1.7**2), rtol=1e-9)
+    np.testing.assert_allclose(median_distance(X), np.median(pdist(X)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
