@@ -26,6 +26,8 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 WEB_SCHEMES = ("http", "https")
 EMBEDDED = re.compile(SCHEME.pattern + r"[^\s'\"]*")
 NUMBERED = re.compile(r"(.*?://)secret-[0-9]+@")
+MISTYPED = re.compile(r"[^/]+:.*@")
+"""The part of a path that may be the password of a URL without its two slashes."""
 SECRET_KEY = re.compile(r"pass|pwd|token|secret|sig|cred|auth|key|odbc_connect", re.IGNORECASE)
 MIN_HIDDEN = 4
 """Characters from which on a secret is replaced wherever it stands in a text. A text that has a shorter one is left out whole."""
@@ -122,7 +124,7 @@ FreeText = Annotated[str, AfterValidator(visible_text)]
 
 def shown(url: str) -> str:
     """Return a URL for messages: without user, password and query, and without the number that replaces them."""
-    return _visible(NUMBERED.sub(r"\1", url, count=1)) if "://" in url else str(url)
+    return _visible(NUMBERED.sub(r"\1", url, count=1)) if "://" in url else MISTYPED.sub("***@", str(url))
 
 
 def _visible(url: str) -> str:

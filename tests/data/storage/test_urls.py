@@ -86,6 +86,11 @@ def test_a_url_without_secrets_stays_as_it_is(url):
     assert not isinstance(enter(url), Url)
 
 
+def test_a_path_that_was_meant_as_a_url_shows_no_password():
+    assert shown("/here/https:/user:canary/canary@host/rows.csv") == "/here/***@host/rows.csv"
+    assert shown("/here/a:b.csv") == "/here/a:b.csv"
+
+
 def test_urls_that_look_alike_stay_apart():
     urls = [f"https://host/api?id={i}" for i in range(3)]
     assert len({enter(url) for url in urls}) == 3
