@@ -161,8 +161,10 @@ class RowCosts:
             each[name] = cost
         if not self.classes:
             return each[""]
-        kind, value = each[self.classes[0]]["kind"], sum(class_cost["value"] for class_cost in each.values())
-        return {"kind": kind, "value": value, "interval": None, "classes": each}
+        return {
+            "kind": each[self.classes[0]]["kind"], "value": sum(class_cost["value"] for class_cost in each.values()),
+            "interval": None, "classes": each,
+        }  # fmt: skip
 
 
 def column(kind: str, name: str) -> str:
@@ -453,7 +455,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
             table = table.add_column(1, name, texts)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
-    done: Json = {"file": part.rpartition("/")[2], "rows": rows}
+    done = {"file": part.rpartition("/")[2], "rows": rows}
     return done if cost is None else done | {"cost": cost.costs_of_file(part)}
 
 
@@ -462,11 +464,13 @@ def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) ->
 
     Raises InputError if the rows have no such column.
     """
-    if not columns:
-        return {}
-    as_text = {"label": None, "keep": columns, "categorical": columns, "missing": "keep"}
-    source = reader.source.model_copy(update=as_text)
-    parsed = parse_part(source, None, reader.parts[index]).texts if reader.parts else {}
+    source = reader.source.model_copy(
+        update={"label": None, "keep": columns, "categorical": columns, "missing": "keep"}
+    )
+    try:
+        parsed = parse_part(source, None, reader.parts[index]).texts if columns and reader.parts else {}
+    except InputError as e:
+        raise type(e)(str(e).replace("`keep`", "`--copy`")) from None
     texts: dict[str, pa.Array] = {}
     for column in columns:
         if column not in parsed:
@@ -478,8 +482,6 @@ def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) ->
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
     """Return whether a file has scores of this number of rows; damaged files do not, and are written again."""
-    if not files.exists(url):
-        return False
     try:
         with opened(url) as file:
             parquet = pq.ParquetFile(file)

@@ -206,6 +206,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert written["compared_with_most_favourable"][0].startswith(best[0]["feature"])
     assert f"row 0, age {table['age'][0]}, job {table['job'][0]}: score " in run(*args, "--reasons", 1, *copied)[0]
     assert "the output has a column 'row_id' of its own" in run(*args, "--copy", "row_id", code=2)[1]
+    assert "unknown column in `--copy`: 'ag'. Did you mean 'age'?" in run(*args, "--copy", "ag", code=2)[1]
     # What raises a score and what lowers it are the ends of the same range, which is that of the column.
     lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]
     for name in ("age", "job", "sum"):

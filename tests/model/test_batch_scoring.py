@@ -132,7 +132,7 @@ def test_columns_that_cannot_be_copied_are_named_before_a_part_is_scored(tmp_pat
     (tmp_path / "new.csv").write_text("a,b,kind,score\n1,2,tcp,3\n")
     shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))
     for rows, column, said in (
-        (source, "cod", "unknown column in `keep`: 'cod'"),
+        (source, "cod", "unknown column in `--copy`: 'cod'"),
         (Source(source=str(tmp_path / "shards"), format="shards"), "a", "is no table with a column 'a'"),
         (csv(tmp_path / "new.csv", label="score"), "score", "a column 'score' of their own"),
     ):
