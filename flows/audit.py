@@ -23,7 +23,7 @@ from aucdist.metrics.probability import brier, reliability
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import certificate_text, point_sentences, render_template
-from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, load_config
+from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
 from flows.progress import RunObserver
 from flows.run_folder.folder import CONFIG, NAMED, SCORES, configuration_of, digests, read_about, read_scores
@@ -147,9 +147,8 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}
     notes = [text for name, text in changed.items() if about.get("digests", {}).get(name) != digests_here[name]]
     with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
-        path = Path(folder) / CONFIG
-        path.write_bytes(read_bytes(f"{run}/{CONFIG}"))
-        repeated = train(load_config(TrainConfig, "train", str(path), (), folder), observer)["run"]
+        config = config_of(TrainConfig, configuration_of(run), f"{shown(run)}/{CONFIG}", Path(folder), (), folder)
+        repeated = train(config, observer)["run"]
         after = read_about(repeated)
         compared = after | {key: about[key] for key in ("threshold_of",) if key in about}
         new = {"data": after["data"]["fingerprint"], **digests_of_run(repeated, compared)}

@@ -152,6 +152,12 @@ def test_groups_that_are_not_there_end_the_run_before_its_fit(folder: Path) -> N
 def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged"
     shutil.copytree(run, damaged)
+    for text, said in (
+        ("a: [", "damaged/config.yaml, line 1"),
+        ("nosuch: 1", "damaged/config.yaml: unknown key 'nosuch'"),
+    ):
+        (damaged / "config.yaml").write_text(text)
+        assert f"error: {tmp_path}/{said}" in command("audit", damaged, "--verify", code=2)[1]
     about = json.loads((damaged / "metrics.json").read_text())
     (damaged / "metrics.json").write_text(json.dumps(about | {"metrics": {}}))
     assert "damaged does not hold what an audit reads: " in command("audit", damaged, code=2)[1]
