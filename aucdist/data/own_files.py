@@ -115,7 +115,9 @@ def read_parquet(
 
     data, where = files.read_bytes(url), files.shown(url)
     kinds = pa.ArrowException, OSError, ValueError, OverflowError
-    with as_input_error(f"{where} is damaged", *kinds, say=lambda e: printable(first_line(e)[: 4 * SHOWN])):
+    with as_input_error(
+        f"{where} is damaged", *kinds, say=lambda e: f"{printable(first_line(e)[: 4 * SHOWN]).rstrip('.')}. {REPAIR}"
+    ):
         file = pq.ParquetFile(pa.BufferReader(data))
         stored_columns = file.schema_arrow.names
         kinds_of_columns = dict(columns) | {

@@ -108,6 +108,8 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     (bare / "scores.parquet").unlink()
     damaged = Path(make(tmp_path, "damaged", 1))
     (damaged / "metrics.json").write_text("{")
+    cut = Path(make(tmp_path, "cut", 1))
+    (cut / "scores.parquet").write_bytes((cut / "scores.parquet").read_bytes()[:-8])
     weighted = Path(make(tmp_path, "weighted", 1))
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
@@ -117,6 +119,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         ((sound, fewer), "have different test rows (100 and 200)"),
         ((sound, other), "have different test rows"),
         ((sound, bare), "has no scores.parquet"),
+        ((sound, str(cut)), "parquet file. Copy the file again, or run the command that wrote it again"),
         ((sound, weighted), "test rows are weighted"),
         ((sound, tmp_path), f"the arguments name 1. These have no metrics.json: {tmp_path}"),
         ((sound, damaged), "damaged-1 is not the folder of a run"),
