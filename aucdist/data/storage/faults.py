@@ -138,7 +138,7 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
 def _reason(e: Exception, remote: bool) -> str | None:
     """Explain an exception of a file system or a store; None for other exceptions."""
     kind = type(e).__name__
-    if isinstance(e, FileNotFoundError | NotADirectoryError):
+    if isinstance(e, FileNotFoundError):
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
     if isinstance(e, (PermissionError, *loaded(BOTO, *NO_IDENTITY))):
         credentials = "the credentials (environment or profile) and" * remote
@@ -160,7 +160,7 @@ def _reason(e: Exception, remote: bool) -> str | None:
         return f"{at or 'the server'} cannot be reached ({kind}); check the address and the network"
     if isinstance(e, ObjectChanged):
         return "it changed meanwhile; try again when nothing writes to it"
-    if isinstance(e, FileExistsError):
+    if isinstance(e, FileExistsError | NotADirectoryError):
         return "one of its folders is a file; name another place"
     if isinstance(e, OSError):
         answer = code_of(e.__cause__)
