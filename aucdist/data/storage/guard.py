@@ -137,15 +137,20 @@ def read_configuration(path: Path) -> str:
     Raises InputError if it cannot be read, is no regular file, too large, or not in UTF-8.
     """
     check_regular(path, str(path))
-    with as_input_error(f"cannot read {path}", OSError, ValueError):
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIGURATION + 1)
+    with as_input_error(f"cannot read {path}", OSError, ValueError), path.open("rb") as file:
+        data = file.read(MAX_CONFIGURATION + 1)
         if len(data) > MAX_CONFIGURATION:
             raise InputError(
                 f"cannot read {path}: a configuration has at most {MAX_CONFIGURATION} bytes. If these are data, name "
                 "the YAML file that describes them"
             )
-        return data.decode()
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise InputError(
+                f"cannot read {path}: it is not UTF-8 text. Save it in your editor with the encoding UTF-8, or convert it, as in "
+                "`iconv -f latin1 -t utf-8 OLD > NEW`"
+            ) from None
 
 
 # ---- progress -------------------------------------------------------------------------------------------------------------

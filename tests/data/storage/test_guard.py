@@ -115,6 +115,17 @@ def test_json_lines_that_are_no_text():
             JsonLinesFormat().table(data, "x.jsonl", SOURCE)
 
 
+def test_a_configuration_in_another_encoding_than_utf_8(tmp_path):
+    (tmp_path / "x.yaml").write_bytes("city: Orléans\n".encode("latin-1"))
+    with pytest.raises(
+        InputError, match=r"cannot read .*x.yaml: it is not UTF-8 text. Save it in your editor with"
+    ) as caught:
+        read_mapping(tmp_path / "x.yaml")
+    assert "codec" not in str(caught.value)
+    (tmp_path / "x.yaml").write_text("city: Orléans\n", encoding="utf-8")
+    assert read_mapping(tmp_path / "x.yaml") == {"city": "Orléans"}
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "large", "bytes", "folder"])
 def test_a_configuration_that_is_no_small_file(tmp_path, kind):
     path = tmp_path / "x.yaml"
@@ -135,7 +146,7 @@ def test_aliases_that_multiply():
     laughs += "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]\n" for k in range(1, 12))
     merges = "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [*a{k - 1}, *a{k - 1}]}}\n" for k in range(1, 40))
     for text in (laughs, merges, "a: &a [*a]", "[" * 1000 + "]" * 1000, "a: " + "9" * 5000):
-        with pytest.raises(InputError, match=r"x: not valid YAML|x, line"):
+        with pytest.raises(InputError, match=r"x: this is not valid YAML|x, line"):
             parse_yaml(text, "x")
     assert parse_yaml("a: &a {b: 1}\nc: [*a, *a]", "x") == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}
 
