@@ -106,10 +106,9 @@ class Command:
 
     def as_click(self) -> click.Command:
         """Return the command with the options of its model."""
-        options = [*parameters(resolve_name(self.model)), JSON, DEBUG]
         return click.Command(
-            self.name.rpartition(" ")[2], params=options, callback=self.run, help=f"{self.summary}\n\n{self.more}",
-            short_help=self.short,
+            self.name.rpartition(" ")[2], params=[*parameters(resolve_name(self.model)), JSON, DEBUG], callback=self.run,
+            help=f"{self.summary}\n\n{self.more}", short_help=self.short,
         )  # fmt: skip
 
 

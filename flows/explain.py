@@ -200,13 +200,14 @@ def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, 
         ]
 
     compared = dict(zip(COMPARISONS, (reasons.above_most_favourable, reasons.above_average), strict=True))
-    scores = (model.decision_function(rows.X) / spread).tolist()
     return jsonable(
         [
             copied
             | {"score": score}
             | {key: largest(adds[i], row) for key, adds in compared.items() if adds is not None}
-            for i, (copied, score, row) in enumerate(zip(ids.to_dict("records"), scores, values, strict=True))
+            for i, (copied, score, row) in enumerate(
+                zip(ids.to_dict("records"), (model.decision_function(rows.X) / spread).tolist(), values, strict=True)
+            )
         ]
     )
 

@@ -116,8 +116,9 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
     """Promote the run if the condition holds, unless another run has taken over the lease of the store."""
     held.check()
     asked = config.model_dump(include={"condition", "margin", "metric"})
-    result = promote_run(PromoteConfig(run=run, store=store, **asked))
-    return result | {"removed": remove_old_versions(read_store(store), config.keep) if config.keep else []}
+    return promote_run(PromoteConfig(run=run, store=store, **asked)) | {
+        "removed": remove_old_versions(read_store(store), config.keep) if config.keep else []
+    }
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:

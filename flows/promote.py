@@ -217,8 +217,10 @@ def promote_run(config: PromoteConfig) -> Json:
     if config.store.startswith(SCHEME):
         if config.keep:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
-        target = registered_model(config.store)  # raises an error for a wrong URL before anything is read
-        return promote_to_mlflow(target, run, _version_of(run), config.condition, partial(decide, config, run))
+        # a wrong URL raises an error first, before anything is read
+        return promote_to_mlflow(
+            registered_model(config.store), run, _version_of(run), config.condition, partial(decide, config, run)
+        )
     check_name(config.store)
     store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
     for change in store.versions.values() if config.keep else ():

@@ -1,7 +1,6 @@
 """The commands `shard`, which writes a data set as shards, and `simulate`, which writes simulated rows as shards."""
 
 import functools
-from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -9,7 +8,8 @@ from pydantic import Field
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.sharding import Simulation
-from aucdist.data.storage.files import absolute
+from aucdist.data.storage.files import absolute, local_path
+from aucdist.data.storage.guard import check_disk
 from aucdist.errors import Json
 from flows.compute.clusters import Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, S3Option
@@ -115,9 +115,16 @@ class SimulateConfig(Strict):
 
 
 def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
-    """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them."""
-    simulation = Simulation(**{field.name: getattr(config, field.name) for field in fields(Simulation)})
+    """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them.
+
+    Raises InputError, before anything is written, if a local disk has no space for the rows.
+    """
+    simulation = Simulation(**config.model_dump(exclude={"target", "cluster"}))
     stages, url = Stages(observer), absolute(config.target)
+    if (folder := local_path(url)) is not None:
+        check_disk(
+            config.rows * simulation.row_bytes, folder, f"cannot write {config.rows:,} rows", "folder or fewer --rows"
+        )
     with open_cluster(config.cluster, "simulate", observer) as workers:
         parallel_map = workers.parallel_map(observer)
         write = functools.partial(simulation.write, url)

@@ -74,8 +74,9 @@ def change_threshold(config: ThresholdConfig) -> Json:
     if exists(kept := f"{folder}/{PROFILE}"):  # of scores that are `shift` lower now
         profile = Profile.from_bytes(read_bytes(kept), shown(kept))
         if profile.score is not None:
-            edges = tuple(edge - shift for edge in profile.score.edges)
-            profile = replace(profile, score=replace(profile.score, edges=edges))
+            profile = replace(
+                profile, score=replace(profile.score, edges=tuple(edge - shift for edge in profile.score.edges))
+            )
         files |= {PROFILE: profile.to_bytes(), DIGESTS: read_bytes(f"{folder}/{DIGESTS}")}
     others = {name: read_bytes(f"{run}/{name}") for name in (THRESHOLD_ROWS, HISTORY) if exists(f"{run}/{name}")}
     if test is not None:

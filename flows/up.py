@@ -86,7 +86,7 @@ def local_deployments() -> list["RunnerDeployment"]:
 def deployments_file() -> Path:
     """Return the file with all deployments: of the installed package, or of the checkout."""
     installed = configs_folder("prefect") / "prefect.yaml"
-    return installed if installed.is_file() else configs_folder("").parent / "infra" / "prefect" / "prefect.yaml"
+    return installed if installed.is_file() else configs_folder("").parent / "infra/prefect/prefect.yaml"
 
 
 def _refuse_second(port: int) -> None:

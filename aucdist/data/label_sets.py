@@ -82,8 +82,7 @@ class LabelSets:
         places: dict[bytes, int] = {}
         keys = (rows.indices[start:stop].tobytes() for start, stop in itertools.pairwise(rows.indptr))
         codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
-        firsts = np.unique(codes, return_index=True)[1]
-        return cls(names, sp.csc_array(rows[firsts].astype(bool)), False), codes
+        return cls(names, sp.csc_array(rows[np.unique(codes, return_index=True)[1]].astype(bool)), False), codes
 
     @classmethod
     def of_schema(cls, schema: Schema) -> "LabelSets":
@@ -117,8 +116,7 @@ class LabelSets:
 
     def counts(self, codes: np.ndarray) -> np.ndarray:
         """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the indices of their sets."""
-        rows_of_set = np.bincount(codes, minlength=self.members.shape[0])
-        return np.asarray(self.members.T @ rows_of_set, dtype=np.int64)
+        return np.asarray(self.members.T @ np.bincount(codes, minlength=self.members.shape[0]), dtype=np.int64)
 
     def indicator(self, codes: np.ndarray) -> np.ndarray:
         """Return which classes rows have, bool of shape (n_samples, n_classes); `codes` are the indices of their sets."""

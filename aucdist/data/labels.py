@@ -54,8 +54,11 @@ class Labels:
 
     def rows_of_names(self) -> dict[str, int]:
         """Return the number of rows of each of `names` that occurs."""
-        rows = np.bincount(self.codes, minlength=len(self.names)).tolist()
-        return {name: n for name, n in zip(self.names, rows, strict=True) if n}
+        return {
+            name: n
+            for name, n in zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True)
+            if n
+        }
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each class that occurs; with `topics` a row counts for each of its own."""

@@ -148,8 +148,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         )
     n_last = round(last * len(ordered))
     starts = np.unique(ordered)[1:]
-    n_after = len(ordered) - np.searchsorted(ordered, starts)
-    start = float(starts[np.argmin(np.abs(n_after - n_last))])
+    start = float(starts[np.argmin(np.abs(len(ordered) - np.searchsorted(ordered, starts) - n_last))])
     sides = {"test": time >= start, "training": ~(time >= start - gap)}
     counts, per_day = {}, {}
     for side, rows in sides.items():

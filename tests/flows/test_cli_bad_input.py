@@ -268,6 +268,7 @@ LINES = {  # what the message must name
     "shard wine rows.csv/out": "one of its folders is a file; name another place",
     "simulate out --positive-share much": "aucdist simulate: --positive-share must be a number; got 'much'",
     "explain {run} digits --top 1.5": "--top must be a whole number; got '1.5'",
+    "simulate out --rows 100000000000000000": "cannot write 100,000,000,000,000,000 rows: the disk of",
     "simulate rows.csv/out --rows 5": "one of its folders is a file; name another place",
     "simulate out --positive-share 2": "--positive-share must be less than 1; got '2'",
     "threshold {run} --cost x": "--cost must be a mapping with keys such as false_positive, miss; got 'x'",

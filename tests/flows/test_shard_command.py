@@ -4,14 +4,16 @@ import json
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
-from support.command_line import contents, result_of, run
+from support.command_line import contents, refused, result_of, run
 from support.forked_workers import start_program
 
 from aucdist.data.shards.manifest import read_shard
+from aucdist.data.storage import guard
 
 KEYS = [
     "target", "manifest", "n_samples", "n_features", "n_pos", "n_neg", "layout", "dtype", "shards", "bytes", "memory",
@@ -77,6 +79,21 @@ def test_a_run_that_is_killed_twice_goes_on_to_the_same_bytes(tmp_path: Path, mo
     assert result_of(*args)["shards"] == 200
     run("shard", tmp_path / "rows.csv", tmp_path / "whole", *args[3:])
     assert contents(tmp_path / "set") == contents(tmp_path / "whole")
+
+
+def test_simulated_rows_that_do_not_fit_on_the_disk_are_refused_before_any_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard.shutil, "disk_usage", lambda folder: SimpleNamespace(total=20 * 2**20, free=2**21))
+    args = ("simulate", tmp_path / "a" / "set", "--features", 2**8)
+    said = refused(*args, "--rows", 2**10 + 1)  # a twentieth of the disk stays free
+    assert (
+        f"cannot write 1,025 rows: the disk of {tmp_path} would be full; make room, or name another folder or fewer"
+        in said
+    )
+    assert not list(tmp_path.iterdir())
+    assert result_of(*args, "--rows", 2**10)["n_samples"] == 2**10
+    assert "the disk of" in refused(*args, "--rows", 2**10, "--dtype", "float64")
 
 
 def test_simulated_rows_are_written_and_sound(tmp_path: Path) -> None:

@@ -320,8 +320,10 @@ class FileFormat(Format):
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return the URL, size and ETag of each file; for a file on the web, the URL only."""
-        urls = files.expand(source.source)
-        return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
+        return [
+            {"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url)))
+            for url in files.expand(source.source)
+        ]
 
     def part_urls(self, source: SourceFields) -> list[str]:
         """Return the URLs of the files.

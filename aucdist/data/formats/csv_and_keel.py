@@ -386,8 +386,9 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
             domain, name = match["domain"], match["name"].strip("'\"")
             unique([*domains, name], f"{where}, line {number}")
             if domain.startswith("{"):
-                values = VALUE.findall(domain[1:-1].strip())
-                domains[name] = tuple((a or b or c).strip() for a, b, c in values if a or b or c)
+                domains[name] = tuple(
+                    (a or b or c).strip() for a, b, c in VALUE.findall(domain[1:-1].strip()) if a or b or c
+                )
             else:
                 domains[name] = (TEXT,) if domain.lower().startswith(("string", "date")) else ()
         elif keyword in ("@input", "@inputs", "@output", "@outputs"):

@@ -306,8 +306,7 @@ class SqlFormat(LoadedFormat):
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise InputError("`query` must be one SELECT: the database is only read")
                 reader = connection.sql(query).to_arrow_reader(ROWS_AT_ONCE)
-                batches = collected(reader, lambda batch: int(batch.nbytes), where)
-                return pa.Table.from_batches(batches, reader.schema)
+                return pa.Table.from_batches(collected(reader, lambda batch: int(batch.nbytes), where), reader.schema)
             sqlalchemy = load_optional("sqlalchemy")
             import pandas as pd
 

@@ -98,8 +98,9 @@ def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 def as_arrow(values: np.ndarray) -> pa.Array:
     """Return an array of numbers as an Arrow array."""
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def scalar(value: float, kind: pa.DataType) -> pa.Scalar:

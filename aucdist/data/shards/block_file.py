@@ -89,8 +89,7 @@ def to_table(block: Block) -> pa.Table:
         if len(values) > MAX_STORED:
             raise InputError(f"a block has {len(values)} stored values, more than {MAX_STORED}; use more blocks")
         offsets = pa.array(block.rows.offsets.astype(np.int32))
-        indices = columns.field("indices").type
-        arrays["indices"] = pa.ListArray.from_arrays(offsets, block.rows.indices, indices)
+        arrays["indices"] = pa.ListArray.from_arrays(offsets, block.rows.indices, columns.field("indices").type)
         arrays["values"] = pa.ListArray.from_arrays(offsets, values, kind)
     else:
         arrays["values"] = pa.FixedSizeListArray.from_arrays(values, type=kind)
@@ -103,8 +102,9 @@ def to_parquet(block: Block) -> bytes:
     shrinks = len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
     n, out = max(1, block.n_samples), io.BytesIO()
     # One row group, so that a column is read as one array. Even the fastest codec compresses 0/1 features well.
-    codec = "lz4" if shrinks else "none"
-    pq.write_table(to_table(block), out, row_group_size=n, use_dictionary=False, compression=codec)
+    pq.write_table(
+        to_table(block), out, row_group_size=n, use_dictionary=False, compression="lz4" if shrinks else "none"
+    )
     return out.getvalue()
 
 
@@ -126,8 +126,11 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
         begin, end = end, end + batch.num_rows * form.n_features
         values[begin:end] = batch["values"].flatten()
     lists = pa.FixedSizeListArray.from_arrays(pa.array(values), type=columns.field("values").type)
-    table = file.read(columns=columns.names[:-1], use_threads=False)
-    return from_table(table.append_column(columns.field("values"), lists), form, index)
+    return from_table(
+        file.read(columns=columns.names[:-1], use_threads=False).append_column(columns.field("values"), lists),
+        form,
+        index,
+    )
 
 
 def _listed(columns: pa.Schema) -> str:

@@ -415,8 +415,7 @@ def simulate(
     r = np.random.default_rng((seed, index))
     positive = r.random(n_samples) < positive_share
     X = r.normal(size=(n_samples, n_features)) + positive[:, None] * direction
-    ids = np.arange(index * n_samples, (index + 1) * n_samples)
-    return Block.of(X, np.where(positive, 1, -1), row_id=ids, index=index)
+    return Block.of(X, np.where(positive, 1, -1), row_id=index * n_samples + np.arange(n_samples), index=index)
 
 
 @dataclass(frozen=True)
@@ -444,9 +443,14 @@ class Simulation:
     shift: float = 1.2
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of the values of a row, which are random and cannot be compressed."""
+        return self.features * np.dtype(self.dtype).itemsize
+
+    @property
     def per_shard(self) -> int:
         """Rows of each shard but the last."""
-        return self.rows_per_shard or max(1, PART_BYTES // (self.features * np.dtype(self.dtype).itemsize))
+        return self.rows_per_shard or max(1, PART_BYTES // self.row_bytes)
 
     @property
     def n_shards(self) -> int:

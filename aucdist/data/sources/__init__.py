@@ -110,8 +110,8 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def catalog_folder() -> Path:
     """Return the folder of the catalog: beside the package in a checkout, inside it once installed."""
     package = Path(__file__).resolve().parents[2]
-    inside = package / "configs" / "data"
-    return inside if inside.is_dir() else package.parent / "configs" / "data"
+    inside = package / "configs/data"
+    return inside if inside.is_dir() else package.parent / "configs/data"
 
 
 @functools.cache
@@ -173,8 +173,7 @@ def refuse_absent(names: Iterable[str]) -> None:
     lines = []
     for name in dict.fromkeys(names):
         source = find_source(name)
-        absent = [url for url in source.urls() if is_relative(url) and not is_present(source)]
-        if absent:
+        if absent := [url for url in source.urls() if is_relative(url) and not is_present(source)]:
             origin = f"; from {source.origin}" if source.origin else ""
             lines.append(f"  {name}: {', '.join(absent)}{origin}")
     if lines:

@@ -101,19 +101,26 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
     The disk of `folder` must have space for the rest.
     """
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
-    most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MAX_UNSTATED
+    most = int(limit) if limit.isdecimal() else None if stated is not None else MAX_UNSTATED
     if most is not None and n_bytes > most:
         how = "it has" if stated else "the server does not state its size, and it has"
         raise InputError(
             f"cannot read {subject}: {how} more than {most} bytes; download it by hand, or set a larger {DOWNLOAD_LIMIT}"
         )
     check_fits(n_bytes, subject)
+    check_disk((stated or n_bytes) - n_bytes, folder, f"cannot read {subject}", "AUCDIST_CACHE")
+
+
+def check_disk(n_bytes: int, folder: Path, failure: str, other: str) -> None:
+    """Raise an InputError if the disk of a folder, which need not exist yet, has no space for this number of bytes.
+
+    `failure` says what cannot be done, and `other` what to change.
+    """
+    while not folder.exists():
+        folder = folder.parent
     disk = shutil.disk_usage(folder)
-    n_missing = (stated or n_bytes) - n_bytes
-    if disk.free - n_missing < min(MIN_FREE_BYTES, disk.total // 20):
-        raise InputError(
-            f"cannot read {subject}: the disk of {folder} would be full; make room, or name another AUCDIST_CACHE"
-        )
+    if disk.free - n_bytes < min(MIN_FREE_BYTES, disk.total // 20):
+        raise InputError(f"{failure}: the disk of {folder} would be full; make room, or name another {other}")
 
 
 # ---- files ------------------------------------------------------------------------------------------------------------------

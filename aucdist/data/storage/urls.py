@@ -209,7 +209,7 @@ def data_root() -> Path:
         return Path(named)
     root = Path(__file__).resolve().parents[3]
     if (root / "pyproject.toml").is_file():
-        return root.parent / "shared" / "data"
+        return root.parent / "shared/data"
     return cache_folder() / "data"
 
 
