@@ -133,7 +133,7 @@ def test_texts_that_are_guessed_to_be_categories_may_not_be_too_many(csv, n_part
     rows = [f"{i},name-{i % 70}" if i % 2 else f"word,name-{i % 70}" for i in range(120)]
     text = lines("a,name", rows, ["no", "yes"] * 60)
     source = csv(text, categorical="auto")
-    said = r"column '(name|a)': \d+ categories, more than 60 in 120 rows.*`drop: \["
+    said = r"column '(name|a)': there are \d+ categories, more than 60 in 120 rows.*`drop: \["
     with pytest.raises(InputError, match=said) as caught:
         read(source) if n_parts is None else open_rows(source, n_parts=n_parts)
     assert "list it under `categorical`" in str(caught.value)
