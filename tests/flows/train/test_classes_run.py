@@ -123,7 +123,8 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
         {"name": name, "spread": spread, "model": json.loads(to_json(own))} for name, own, spread in each
     ]
     _, err = aucdist("export", run, "--to", "scorecard", code=2)
-    assert "has several classes" in err and "give one of them, such as" in err
+    assert "has several classes" in err
+    assert "give one of them, such as" in err
     rows += ("--rows", 3)
     text, _ = aucdist("explain", run, *rows, "--class", 1, "--class", 3)
     assert re.findall(r"^class (.*)$", text, re.MULTILINE) == ["1", "3"]
