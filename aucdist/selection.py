@@ -114,7 +114,7 @@ def partition(
     if gap_rows < 0 or not 0.0 <= gap_time < np.inf:
         raise InputError(f"`gap_rows` and `gap_time` must be finite and at least 0; got {gap_rows} and {gap_time}")
     if time is None and (gap_rows or gap_time):
-        raise InputError("a gap needs `time`: folds at random have no rows shortly before others")
+        raise InputError("`gap_rows` and `gap_time` need `time`: random folds have no order in time")
     if time is not None:
         part = time_parts(time, n_folds)
         folds = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))

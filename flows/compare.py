@@ -185,7 +185,7 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
         if run.several != first.several:
             two, others = (first, run) if run.several else (run, first)
             raise InputError(
-                f"{shown(two.url)} is a run of two classes, and {shown(others.url)} of several: give runs of one kind"
+                f"{shown(two.url)} is a run of two classes, and {shown(others.url)} one of several: compare runs of one kind"
             )
         label = "label" if run.several else "y"
         if not first.table[["row_id", label]].equals(run.table[["row_id", label]]):

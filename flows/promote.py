@@ -88,7 +88,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     new, old = load_model(model_folder(run)), load_model(in_use)
     if not same_classes([new, old]):
         raise InputError(
-            f"{shown(run)} and {IN_USE} have different classes: train with the same ones. --if always replaces it untested"
+            f"{shown(run)} and {IN_USE} have different classes: train with the same ones. --if always replaces it without a test"
         )
     if config.data is None:
         pair = _on_test_rows(run, in_use, new)

@@ -56,8 +56,9 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows of each class have each score, X w, from the model of the other folds: `ScoreCounts`.
 
     The scores of two models have different origins and units: a loss over pairs does not depend on the origin, and fewer rows
-    lead to larger weights. So the scores of a fold's model are shifted and scaled. On its training rows, they then have the mean
-    and the standard deviation of the scores of the model of all rows. A threshold divides new rows as it divides these scores.
+    lead to larger weights. So the scores of a fold's model are shifted and scaled. On its training rows, they then have the
+    mean and the standard deviation of the scores of the model of all rows. A threshold then divides the scores of new rows as
+    it divides these out-of-fold scores.
 
     With `costs`, the result is a `CostCounts`.
     """

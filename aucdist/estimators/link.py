@@ -226,7 +226,7 @@ class LinkClassifier(LinearClassifier):
             raise InputError("shape_samples applies only to xi='bayes': set shape_samples=None")
         if self.penalise_intercept and not self.fit_intercept:
             raise InputError(
-                "penalise_intercept is True, but fit_intercept is False, so there is no intercept: set one of the two"
+                "penalise_intercept is True, but fit_intercept is False: set fit_intercept=True or penalise_intercept=False"
             )
 
     @property

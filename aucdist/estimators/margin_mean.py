@@ -151,8 +151,9 @@ class MarginMeanClassifier(BlockClassifier):
         A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, a dict
         with its parameters, or a transformer of `aucdist.maps`.
     scale : {"standard", None}, default="standard"
-        Whether to give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for
-        the fit. None leaves the features as they are, as the paper does. Sparse rows are not centred.
+        Whether to give each feature mean 0 and variance 1. The sampler gets features that are scaled over all rows, and the
+        fit gets features that are scaled over the rows of the fit. None leaves the features as they are, as the paper does.
+        Sparse rows are not centred.
     sampler : "auto", None or object, default="auto"
         The sampler that chooses the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` with its default
         parameters. If the AUC of this fit on all training rows is lower by 0.02 or more than that of the sampler's hyperplane,
@@ -162,9 +163,9 @@ class MarginMeanClassifier(BlockClassifier):
     sigma : float, "median" or None, default=None
         With ``kernel="rbf"``, the width of the kernel. None and ``"median"`` mean the median distance between rows of the fit.
     gram_bytes : int or None, default=None
-        With ``kernel="rbf"``, the largest number of bytes for kernel values, over all workers. None means 1 GiB, which holds
-        those of 11,585 rows. Above it they are computed again in each pass, which takes more time and gives the same numbers up
-        to rounding.
+        With ``kernel="rbf"``, the largest number of bytes for kernel values, over all workers. None means 1 GiB, which is
+        enough for the kernel values of 11,585 rows. If more bytes are needed, the kernel values are computed again in each
+        pass. This takes more time and gives the same numbers up to rounding.
     solver : str, dict or Solver, default="svrg"
         ``svrg`` takes variance-reduced steps along gradients. It is the only one that usually reaches `tol`. ``zovr`` is the
         solver of the paper, with variance-reduced steps by values of the loss, and ``zo-sgd`` takes plain steps. A fit that has

@@ -1,8 +1,8 @@
 """Convert what estimators accept as rows: arrays, sparse matrices, dask collections, and tables with categories or strings.
 
 A column of categories or strings becomes a 0/1 feature for each of its values in the training rows, by the code that encodes
-files (`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. A row with a
-value that they did not have has none of the column's categories.
+files (`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. If no training
+row had the value of a row, all 0/1 features of the column are 0 for this row.
 """
 
 from collections import Counter

@@ -143,8 +143,8 @@ class Expander(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         directions : ndarray of shape (n_features,), int8, optional
-            +1, -1 or 0 of each feature, where scores are to rise or fall in some; a map whose basis functions depend on them
-            makes others then.
+            The direction of each feature, +1, -1 or 0, if scores must rise or fall in some features. The basis functions of
+            some maps depend on these directions.
 
         Raises
         ------

@@ -338,7 +338,7 @@ def check_basis(basis: str) -> None:
     """Raise an InputError if no signs of weights make shapes of this basis rise."""
     if basis == "one-hot":
         raise InputError(
-            "monotone needs `basis: cumulative` or `hat`: no signs of the weights of 'one-hot' make a shape rise or fall"
+            "monotone needs `basis: cumulative` or `basis: hat`: no signs of weights make shapes of 'one-hot' rise or fall"
         )
 
 
@@ -371,7 +371,7 @@ class BinExpander(Expander):
         ``one-hot`` has an indicator of each bin. ``hat`` is piecewise linear between at most 16 knots, evaluated at the means
         of the bins; for features with a direction, it has the sums of the hats from each knot on.
     linear : {"keep", "drop"}, default="keep"
-        Whether there is also a linear column, which has the standardised mean of the bin of each value.
+        Whether there is also a linear column. For each value, it contains the mean of the bin of this value, standardised.
     interactions : int, default=0
         The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by the
         method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without interactions,

@@ -36,7 +36,8 @@ class Shape:
     feature : int
         The position of the feature.
     edges : ndarray of shape (n_bins - 1,), float64
-        In the feature's own units. A value is in the bin of the number of edges below it.
+        The edges of the bins, in the feature's own units. The position of a value's bin is the number of edges below the
+        value.
     values : ndarray of shape (n_bins,), float64
         Contribution in each bin.
     shares : ndarray of shape (n_bins,), float64

@@ -276,7 +276,7 @@ def group_metric_difference(first: GroupMetric, second: GroupMetric, level: floa
     (True, True)
     """
     if not np.array_equal(first.weights, second.weights):
-        raise InputError("the two metrics are of different groups: compute both from the same labels and groups")
+        raise InputError("the two metrics belong to different groups: compute both from the same labels and groups")
     share = first.weights / first.weights.sum()
     return sign_flip_test(share * (first.values - second.values), share, level)
 

@@ -125,9 +125,10 @@ def guaranteed_threshold(
     confidence : float, default=0.95
         The probability with which the guarantee has to hold, at least 0.5 and below 1.
     fpr, alerts : float, optional
-        At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
+        At most this share of the negatives (`fpr`), or of all rows (`alerts`), is flagged; from 0 to 1.
     precision, recall : float, optional
-        At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
+        `precision`: at least this share of the flagged rows is positive. `recall`: at least this share of the positives is
+        flagged. Both are above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.

@@ -144,10 +144,10 @@ def roc_auc_difference(
     """Test whether two models have the same AUC, on the same rows.
 
     The test flips the sign of what each row adds to the difference of the AUCs, which corresponds to exchanging the two
-    scores of the row. The p-value is the share of sign flips whose difference is at least as far from 0. The test holds its
-    level for any number of positives. A test that relies on the normal distribution does not hold its level with few. The
-    interval contains the differences that the test does not reject. With many rows the interval agrees with DeLong's
-    (Biometrics 44, 1988, 837-845).
+    scores of the row. The p-value is the share of sign flips whose difference is at least as far from 0 as the observed
+    difference. The test holds its level for any number of positives. A test that relies on the normal distribution does not
+    hold its level with few. The interval contains the differences that the test does not reject. With many rows the interval
+    agrees with DeLong's (Biometrics 44, 1988, 837-845).
 
     Parameters
     ----------

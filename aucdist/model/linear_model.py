@@ -291,7 +291,7 @@ class LinearModel:
 
         if self.feature_map is None and self.preprocessor.scale != "standard":
             raise InputError(
-                "reasons compare a row with the average row, which needs `features: bins` or `scale: standard`: train with one"
+                "reasons compare a row with the average row, which needs `features: bins` or `scale: standard`: use one"
             )
         schema = self.schema
         return reasons(self.encoded(X), schema.feature_names, schema.categories, sign * self.coef, self.feature_map)

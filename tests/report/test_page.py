@@ -153,7 +153,7 @@ def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, est
 def test_the_page_says_on_which_rows_aucdist_threshold_sets_another_threshold(report, page):
     assert "aucdist threshold" not in text_of(page)  # nothing is kept
     of_rows = {
-        "training": "changes the threshold without another fit, by the scores of the training rows, so new rows may meet",
+        "training": "changes the threshold without another fit, but it uses the scores of the training rows, so",
         "out_of_fold": "changes the threshold without another fit.",
     }
     for rows, said in of_rows.items():

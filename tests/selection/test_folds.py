@@ -194,7 +194,7 @@ def test_a_group_within_the_gap_does_not_straddle():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"gap_rows": 3}, "a gap needs `time`"),
+        ({"gap_rows": 3}, "`gap_rows` and `gap_time` need `time`"),
         ({"gap_rows": -1, "time": np.arange(20.0)}, "must be finite and at least 0"),
         ({"gap_time": np.nan, "time": np.arange(20.0)}, "must be finite and at least 0"),
         ({"gap_time": 7.0, "time": np.arange(20.0)}, "fold 1 of 2 has no negative training rows: .* or a shorter gap"),

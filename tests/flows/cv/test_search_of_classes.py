@@ -132,7 +132,7 @@ def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], st
     page = page_of(result)
     said = "One setting was chosen for all classes, by the mean over 4 classes with equal weights (the macro mean)."
     assert said in page
-    assert "These have too few rows for the folds and are left out of the means: 9." in page
+    assert "These classes have too few rows for the folds and are left out of the means: 9." in page
     table = page.split('aria-label="Classes over the folds"')[1].split("</table>")[0]
     assert table.count("<tr>") == 1 + 4
     worst = min(result["of_classes"]["rows"], key=lambda row: row["mean"])["name"]

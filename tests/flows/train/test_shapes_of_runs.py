@@ -54,10 +54,15 @@ def test_the_report_has_arrows_a_band_and_what_directions_cost(config: Path, tmp
     assert free["test_auc"] == plain["metrics"]["test_auc"]
     assert free["train_auc"] == plain["metrics"]["train_auc"]
     page = page_of(result)
-    shown = "<bdi>debt</bdi> ↗", "<bdi>age</bdi> ↘", "<bdi>noise</bdi></strong>", "Bands hold the shapes of 3 fits"
+    shown = (
+        "<bdi>debt</bdi> ↗",
+        "<bdi>age</bdi> ↘",
+        "<bdi>noise</bdi></strong>",
+        "The bands contain the shapes of 3 fits",
+    )
     assert all(part in page for part in shown)
     assert directions_text(free) in page
-    assert not any(word in page_of(plain) for word in ("↗", "Bands hold", "With the directions"))
+    assert not any(word in page_of(plain) for word in ("↗", "The bands contain", "With the directions"))
 
 
 def test_shapes_interactions_and_points_are_in_the_units_of_the_file(config: Path, tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_the_model_is_the_same_with_and_without_more_fits(config: Path, tmp_path
 def test_a_search_has_them_for_its_last_fit(config: Path, tmp_path: Path) -> None:
     model = "model={features: {map: bins, bins: 8}, monotone: {debt: increasing, age: decreasing}}"
     settings = ("shapes.halves=2", model, "grid={lam: [1e-1, 1e-2]}", "folds={number: 2}")
-    assert "Bands hold the shapes of 2 fits" in page_of(searched(config, *settings, output=tmp_path))
+    assert "The bands contain the shapes of 2 fits" in page_of(searched(config, *settings, output=tmp_path))
 
 
 def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
