@@ -135,8 +135,8 @@ def of_thresholds() -> Sentences:
             "docs/pages/how-to/thresholds.md",
             f"a threshold at a false positive rate of 5 %, over {table['table'].nunique()} tables and three feature maps. If "
             f"out-of-fold scores set this threshold, it flags {100 * means['out of fold']:.1f} % of the negative test rows on "
-            f"average. If the scores of the training rows set it, it flags {100 * means['training rows']:.1f} %, and {100 * worst:.1f} % with ten interactions (version "
-            f"{version('thresholds')}).",
+            f"average. If the scores of the training rows set it, it flags {100 * means['training rows']:.1f} %, and "
+            f"{100 * worst:.1f} % with ten interactions (version {version('thresholds')}).",
         ),
     ]
 

@@ -66,7 +66,7 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
 
 def test_its_lines_are_short_and_its_first_screen_has_the_essentials() -> None:
     assert max(len(line) for line in README.splitlines() if not line.startswith("|")) <= 130
-    lead = ["trains linear", "If you have a tuned LightGBM", "pip install"]
+    lead = ["trains linear", "you have a tuned LightGBM", "pip install"]
     parts = [
         *lead,
         "```python",
