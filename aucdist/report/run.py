@@ -281,10 +281,7 @@ def _beside_baselines(report: Report, rows: str) -> list[str]:
         sentences.append(
             f"To look for a better model that can still be read, run `{command} --set 'grid={{{', '.join(grid)}}}'`."
         )
-    return [
-        *sentences,
-        "If nobody has to read it, take the one that ranks best: `--set model.features=auto` also tries trees.",
-    ]
+    return [*sentences, "If nobody has to read it, take what ranks best: `--set model.features=auto` also tries trees."]
 
 
 def _population_text(report: Report) -> str:

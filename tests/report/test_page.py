@@ -257,7 +257,7 @@ def test_a_baseline_that_ranks_significantly_better_is_a_reason_to_look_on(repor
         "aucdist cv r1/config.yaml --set metric=average_precision --set 'grid={features: [null, {map: bins, interactions: "
         "10}], lam: [1e-2, 1e-3, 1e-4, 1e-5]}'"
     )
-    advice = f"To look for a better model that can still be read, run {command} . If nobody has to read the model"
+    advice = f"To look for a better model that can still be read, run {command} . If nobody has to read it"
     assert (advice in text.replace("&#39;", "'")) == better
 
 
@@ -335,7 +335,7 @@ def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(repor
     maps, lam = "features: [bins, {map: bins, interactions: 10}]", "lam: [1e-2, 1e-3, 1e-4, 1e-5]"
     grid = lam if pairs else f"{maps}, {lam}"
     command = f"aucdist cv '{run}'/config.yaml --set metric=average_precision --set 'grid={{{grid}}}'"
-    last = "take the one that ranks best: --set model.features=auto also tries trees."
+    last = "take what ranks best: --set model.features=auto also tries trees."
     assert f"run {command} . If nobody has to read it, {last}" in text
     searched = search([row({"lam": 0.1}, [0.8, 0.9]), row({"lam": 0.2}, [0.7, 0.8])])
     text = text_of(render_run_page(with_search(bins, searched))).replace("&#39;", "'")
