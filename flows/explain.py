@@ -195,7 +195,7 @@ def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, 
     def largest(adds: np.ndarray, row: dict[Any, Any]) -> list[Json]:
         order = [k for k in np.argsort(-adds, kind="stable")[: config.reasons] if adds[k] > 0.0]
         return [
-            {"feature": reasons.names[k], "value": row.get(reasons.names[k]), "adds": sign * adds[k] / spread}
+            {"feature": reasons.names[k], "value": _value_of(row, reasons.names[k]), "adds": sign * adds[k] / spread}
             for k in order
         ]
 

@@ -6,8 +6,9 @@ shape of this feature. The rows and the columns of the grid of an interaction th
 is the product of the shares of its row and its column.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from aucdist.maps.bins import BinMap
 CONSTANT, ROUNDING = "constant", "rounding"
 PREFIX = "adds_"
 """The prefix of the names of contributions in tables that also have scores or columns of the data."""
+MIN_SHARE = 0.005
+"""The share of the training rows from which on a category may be the most favourable one: what few rows say is uncertain."""
 MAX_CONTRIBUTIONS = 4096
 """The largest number of columns of contributions in a table that is written with the scores."""
 
@@ -342,9 +345,9 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 class Reasons:
     """The contribution of each column and each interaction to the score of each row, compared with two reference values.
 
-    `names`: of columns; the categories of one column count as one.
+    `names`: of columns, and of two columns that interact; all categories of a column count as one.
     `above_most_favourable`, of shape (n_samples, n_names), float64: what it adds beyond the most favourable value, which adds
-        least, over all cells or categories; at least 0. None for a linear model, where no value of a number adds least.
+        least, over all cells and frequent categories; at least 0. None for a linear model, where no value of a number adds least.
     `above_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
     """
 
@@ -367,25 +370,36 @@ def reasons(
     `w`: of shape (n_weights,), float64.
     Raises InputError for a map that mixes features.
     """
-    names, is_category = contribution_names(features, fitted), category_features(categories)
+    is_category = category_features(categories)
+    columns = [is_category.get(name, (name,))[0] for name in features]
     adds = explanation(block, features, w, 0.0, fitted).to_numpy()[:, :-1]
-    n_single = len(names) - len(getattr(fitted, "interactions", ()))
-    names[:n_single] = [is_category.get(name, (name,))[0] for name in names[:n_single]]
+    of_parts = [(j,) for j in range(len(features))]
+    if isinstance(fitted, BinMap):
+        of_parts = [*((int(j),) for j in fitted.used), *map(tuple, fitted.interactions.tolist())]
     places: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        places.setdefault(name, []).append(place)
+    for place, of_part in enumerate(of_parts):
+        places.setdefault(" & ".join(columns[j] for j in of_part), []).append(place)
     total = np.column_stack([adds[:, among].sum(axis=1) for among in places.values()])
-    if fitted is None:
+    if not isinstance(fitted, BinMap):
         return Reasons(list(places), None, total)
     parts = additive(fitted, w)
     tables = [*(shape.cells for shape in parts.shapes), *(interaction.values for interaction in parts.interactions)]
+
+    def cell(value: int | None, j: int) -> Any:
+        """Return the place in a table: a value is a cell of a number, or a 0/1 feature of a category; None for the others."""
+        return (-1 if value == j else -2) if columns[j] in categories else value
+
     least = []
-    for name, among in places.items():
-        smallest = float(tables[among[0]].min())
-        if n_categories := len(categories.get(name, ())):
-            absent = sum(float(tables[k][-2]) for k in among)
-            present = [absent + float(tables[k][-1] - tables[k][-2]) for k in among]
+    for among in places.values():
+        values: list[Iterable[int | None]] = []
+        for axis, j in enumerate(of_parts[among[0]]):
+            known = {of_parts[k][axis] for k in among}
             # a category of all or of no training rows has no shape, so its contribution is 0
-            smallest = min(present + ([absent] if n_categories > len(among) else []))
-        least.append(smallest)
+            others = [None] * (len(categories.get(columns[j], ())) > len(known))
+            frequent = [c for c in known if fitted.bins[c].shares[-1] >= MIN_SHARE] + others
+            values.append((frequent or known) if columns[j] in categories else range(tables[among[0]].shape[axis]))
+        sums = (
+            sum(float(tables[k][tuple(map(cell, chosen, of_parts[k]))]) for k in among) for chosen in product(*values)
+        )
+        least.append(min(sums))
     return Reasons(list(places), np.maximum(total - np.array(least), 0.0), total)

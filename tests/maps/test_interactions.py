@@ -5,10 +5,12 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
+from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.bins import CELLS, PRIOR, interaction_scores, merge_bins
+from aucdist.maps.explain import reasons
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import pair_groups
 from aucdist.solvers.base import solve
@@ -137,3 +139,41 @@ def test_interactions_are_measured_within_groups():
     for name, groups in (("all", None), ("within", group)):
         pairs[name] = BinExpander(interactions=1).fit_blocks(blocks_of(X, y, 2, group=groups)).interactions.tolist()
     assert pairs == {"all": [[2, 3]], "within": [[0, 1]]}
+
+
+def test_reasons_count_all_categories_of_two_columns_as_one():
+    rng = np.random.default_rng(0)
+    n, categories = 3000, {"A": ("a", "b", "c", "rare"), "B": ("x", "y")}
+    first, second, z = rng.choice(list("abc"), n).astype(object), rng.choice(["x", "y"], n), rng.normal(size=n)
+    first[:4] = "rare"
+    score = (
+        1.5 * ((first == "a") & (second == "x")) + 1.0 * ((first == "b") & (z > 0)) + 0.5 * z - 5.0 * (first == "rare")
+    )
+    columns = {"A": first, "B": second}
+    names = ["z", *(f"{column}={value}" for column, values in categories.items() for value in values)]
+
+    def rows(z, columns):
+        indicators = [columns[column] == value for column, values in categories.items() for value in values]
+        return np.column_stack([z, *indicators]).astype(float)
+
+    X = rows(z, columns)
+    model = PairwiseHingeClassifier(features={"map": "bins", "bins": 8, "interactions": 6}, lam=1e-3)
+    model.fit(X, np.where(score + rng.normal(size=n) > 1.5, 1, -1))
+    fitted, w = model.feature_map_, model.coef_[0]
+    assert sum(names[a][0] == "A" and names[b][0] == "B" for a, b in fitted.interactions) > 1
+
+    def reasons_of(X):
+        return reasons(Block.of(X, np.ones(len(X), dtype=np.int8)), names, categories, w, fitted)
+
+    of_rows = reasons_of(X)
+    assert of_rows.names[:3] == ["z", "A", "B"]
+    assert len(of_rows.names) == len(set(of_rows.names)) < 3 + len(fitted.interactions)
+    assert "A & B" in of_rows.names
+    assert np.ptp(of_rows.above_average.sum(axis=1) - model.decision_function(X)) < 1e-12
+    # The most favourable value of each column and each pair is that of some row, and it is none of four rows in 3,000.
+    every = [(v, a, b) for v in np.quantile(z, np.linspace(0, 1, 200)) for a in "abc" for b in "xy"]
+    z, first, second = (np.array(column) for column in zip(*every, strict=True))
+    np.testing.assert_allclose(
+        reasons_of(rows(z, {"A": first, "B": second})).above_most_favourable.min(axis=0), 0.0, atol=1e-12
+    )
+    np.testing.assert_array_equal(of_rows.above_most_favourable[:4, 1], 0.0)
