@@ -73,8 +73,7 @@ def configuration_of(run: str) -> Json:
 
 def data_of(run: str) -> DataConfig:
     """Return the data that a run was trained on, as its configuration says; errors as `configuration_of`."""
-    where = f"{shown(run)}/{CONFIG} does not say which data the run was trained on"
-    return validated(DataConfig, configuration_of(run).get("data"), where)
+    return validated(DataConfig, configuration_of(run).get("data"), f"{shown(run)}/{CONFIG}: data")
 
 
 def model_folder(url: str) -> str:

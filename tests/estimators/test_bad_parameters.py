@@ -138,7 +138,7 @@ REFUSED = {
         ({"solver__momentum": 1, "solver": "lipschitz"}, "momentum must be True or False.*; got 1"),
         ({"solver__momentum": True, "solver": "newton"}, "momentum applies to solver lipschitz"),
         ({"fit_intercept": None}, "fit_intercept must be .*; got None"),
-        ({"fit_intercept": False, "penalise_intercept": True}, "there is no intercept"),
+        ({"fit_intercept": False, "penalise_intercept": True}, "but fit_intercept is False: set fit_intercept=True or"),
         ({"shape_rounds": 5, "xi": 0.1}, "shape_rounds applies only to xi='map' and xi='bayes': set shape_rounds=None"),
         ({"shape_rounds": 0}, "shape_rounds must be .*; got 0"),
         ({"shape_samples": 100}, "shape_samples applies only to xi='bayes': set shape_samples=None"),

@@ -207,7 +207,7 @@ def test_a_constraint_that_leaves_nothing_ends_at_0():
         ({"monotone": {True: "increasing"}}, "names of columns or their positions"),
         ({"monotone": "auto", "solver": "sdcd"}, "solver 'sdcd' does not support monotonic constraints.*all-pairs"),
         ({"monotone": "auto", "features": "nystroem"}, "mixes all features"),
-        ({"monotone": "auto", "features": {"map": "bins", "basis": "one-hot"}}, "`basis: cumulative` or `hat`"),
+        ({"monotone": "auto", "features": {"map": "bins", "basis": "one-hot"}}, "`basis: cumulative` or `basis: hat`"),
     ],
 )
 def test_what_cannot_be_monotone_is_refused(options, message):

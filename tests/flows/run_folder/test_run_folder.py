@@ -194,10 +194,10 @@ def test_what_a_run_was_trained_on_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"name: \xd5", "config.yaml: not valid YAML"),
+        (b"name: \xd5", "config.yaml: this is not valid YAML"),
         (b"- 1", "config.yaml is damaged: it is not a mapping of keys"),
-        (b"name: d", "config.yaml does not say which data the run was trained on: "),
-        (b"data: {source: {source: 3}}", "config.yaml does not say which data the run was trained on: source"),
+        (b"name: d", "config.yaml: data must be a mapping with keys such as name, source"),
+        (b"data: {source: {source: 3}}", "config.yaml: data: source"),
     ],
 )
 def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) -> None:
