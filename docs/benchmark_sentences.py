@@ -249,7 +249,7 @@ def of_workers() -> Sentences:
 def of_many_rows() -> Sentences:
     """Return the sentences about fits to many rows."""
     (run,) = kept("large-runs").nlargest(1, "rows").to_dict("records")
-    took = f"{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.0f} GiB"
+    took = f"{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.1f} GiB"
     return [
         ("README.md", f"(version {version('large-runs')}"),
         ("docs/pages/benchmarks.md", f"of {run['features']} features takes {took} on two cores."),

@@ -106,7 +106,7 @@ LARGE = {
 def test_the_largest_run_is_the_kept_one() -> None:
     (run,) = pd.read_csv(KEPT / "large-runs.csv").nlargest(1, "rows").to_dict("records")
     assert f"{run['rows'] / 1e6:.0f} million simulated rows of {run['features']} features" in SAID
-    assert f"[{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.0f} GiB]" in SAID
+    assert f"[{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.1f} GiB]" in SAID
 
 
 @pytest.mark.parametrize("name", LARGE)
