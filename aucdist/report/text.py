@@ -160,7 +160,7 @@ def _beside_target(point: Json) -> str:
     over = [sign * (n_rows * rate - limit) for rate in (value, *ends)]
     result = "meets the target" if over[0] <= 0 else f"is {side} the target"
     if min(over) <= 0 < max(over):
-        result += f", but the interval includes it, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
+        result += f". The target lies in the interval, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
     elif ends and over[0] > 0:
         result += " by more than chance explains"
     measured = _rate_text(point[name])

@@ -98,7 +98,7 @@ def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
     assert how_set == (
         "The threshold was set for a share of alerts of at most 5 %, on out-of-fold scores of the training rows: each score "
         "is from a model that has not seen the row. The share of alerts of the test rows, 4.3 % (95 % interval 3.7 % to 5.1 %), "
-        "meets the target, but the interval includes it, so new rows may miss it."
+        "meets the target. The target lies in the interval, so new rows may miss it."
     )
     shown = dict(summary_rows(RUN | {"operating_point": point}))["Operating point"]
     assert shown == f"{result} {how_set}"

@@ -136,7 +136,7 @@ def point(target: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"target": target, "rows": "test"} | rates | more
 
 
-MAY = ", but the interval includes it, so new rows may {} it"
+MAY = ". The target lies in the interval, so new rows may {} it"
 ADVICE = " by more than chance explains"
 
 
