@@ -59,7 +59,12 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     """
     names = [shortened(str(a)) for a in allowed]
     name = shortened(name) if isinstance(name, str) else name
-    near = difflib.get_close_matches(str(name), names, n=MAX_NAMES, cutoff=0.65)
+    folded, said = {known.casefold(): known for known in names}, str(name).casefold()
+    near = difflib.get_close_matches(said, folded, n=MAX_NAMES, cutoff=0.65)
+    # A part of a name is not close to it: the label `default` of a column `default.payment.next.month`.
+    near = [
+        folded[known] for known in near or [known for known in folded if len(said) > 2 and said in known][:MAX_NAMES]
+    ]
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(names) > MAX_NAMES:
         # Show one screen of names: the nearest ones, or the first ones.

@@ -13,6 +13,9 @@ from aucdist.errors import unknown
         ("label", ["lam", "tol"], None),
         ("time", ["name", "source"], None),
         ("target", ["table", "tol"], None),
+        ("id", ["LIMIT_BAL", "ID"], "ID"),
+        ("Default", ["PAY_0", "default.payment.next.month"], "default.payment.next.month"),
+        ("a", ["age", "sex"], None),
     ],
 )
 def test_only_similar_names_are_suggested(name: str, allowed: list[str], suggested: str | None) -> None:
