@@ -151,10 +151,8 @@ class NystroemFeatures(FittedMap):
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together."""
-        (m, d), (n, _) = (
-            self.landmarks.shape,
-            self.directions.shape,
-        )  # with another number of axes, this is a ValueError
+        m, d = self.landmarks.shape
+        n, _ = self.directions.shape  # with another number of axes, this is a ValueError
         if (
             d != self.n_features_in
             or not self.shift.shape == self.factor.shape == (d,)

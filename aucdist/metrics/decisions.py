@@ -251,10 +251,8 @@ def expected_cost_interval(
 ) -> Estimate:
     """Return the expected cost of a threshold with its interval; see `aucdist.metrics.expected_cost_interval`."""
     refuse_weights(counts)
-    value, table = (
-        expected_cost(counts, threshold, false_positive=false_positive, miss=miss),
-        confusion(counts, threshold),
-    )
+    value = expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
+    table = confusion(counts, threshold)
     mistakes = [np.full(int(table["fn"]), miss), np.full(int(table["fp"]), false_positive)]
     costs = DecisionCosts(np.array([counts.rows_pos, counts.rows_neg]), np.array([miss, false_positive]), mistakes)
     return replace(costs.interval(level), value=value, method="mover")

@@ -123,7 +123,7 @@ class Penalty(ABC):
         """Return the squared length of the steepest descent of loss and penalty at w = 0, for a loss with this gradient."""
 
     def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
-        """Return the derivative by the step along a direction from w, of a penalty without corners."""
+        """Return the derivative by the step along a direction from w. No solver asks a penalty with corners for it."""
         raise NotImplementedError
 
 
