@@ -36,7 +36,9 @@ METHODS = [
 DESCRIBED = [
     (module, name)
     for module in [
-        *re.findall(r"^::: (aucdist\.metrics\S*)", (REFERENCE / "metrics.md").read_text(), re.M),
+        *re.findall(
+            r"^::: (aucdist\.metrics\S*)", "\n".join(page.read_text() for page in REFERENCE.glob("metric*.md")), re.M
+        ),
         "aucdist.metrics.intervals",
         "aucdist.export",
     ]
