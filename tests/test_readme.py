@@ -210,7 +210,7 @@ def test_what_is_said_of_auto_has_the_kept_figures() -> None:
         assert f"{ratio.min():.0f} to {ratio.max():.0f} times as long as a fit of LightGBM" in text
 
 
-POSITIVES = (DOCS / "pages" / "which-estimator.md").read_text(encoding="utf-8")
+POSITIVES = (DOCS / "pages" / "how-to" / "feature-maps.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
