@@ -113,7 +113,7 @@ class CompareConfig(Strict):
 
     runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")]
     """Run folders (paths or URLs), or versions in model stores. Other folders are skipped."""
-    output: Annotated[str, Cli(metavar="URL")] = "runs"
+    output: Annotated[str, Cli(metavar="URL")] = "comparisons"
     """The folder or URL below which the folder of the report is made."""
     max_fpr: float | None = Field(default=None, ge=0.0, le=1.0)
     """Also compare the partial AUC up to this false positive rate, such as 0.01."""
@@ -130,8 +130,9 @@ def compare(config: CompareConfig) -> Json:
     if max_fpr is not None:
         SHARE.check("max_fpr", max_fpr)
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
-    runs = [read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped]
-    runs = [replace(run, name=name) for run, name in zip(runs, unique_names(runs), strict=True)]
+    named = [url for url in urls if shown(url) not in skipped]
+    runs = [read_run(resolve(url, METRICS)) for url in named]
+    runs = [replace(run, name=n) for run, n in zip(runs, unique_names(runs, list(map(shown, named))), strict=True)]
     comparable(runs, skipped)
     several = runs[0].several
     if several and max_fpr is not None:
@@ -183,9 +184,9 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
     first = runs[0]
     for run in runs[1:]:
         if run.several != first.several:
-            two, others = (first, run) if run.several else (run, first)
             raise InputError(
-                f"{shown(two.url)} is a run of two classes, and {shown(others.url)} one of several: compare runs of one kind"
+                f"{shown(run.url)} is a run of {'several' if run.several else 'two'} classes, and {shown(first.url)} is not: "
+                "compare runs of one kind"
             )
         label = "label" if run.several else "y"
         if not first.table[["row_id", label]].equals(run.table[["row_id", label]]):
@@ -377,31 +378,34 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 # ---- names that tell runs apart, by what differs in their configurations -------------------------------------------------------
 
 
-def unique_names(runs: Sequence[Run]) -> list[str]:
-    """Return distinct names of runs: from their configurations, with settings that differ, or from their folders.
+def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
+    """Return distinct names of runs: those of their configurations, or their folders, with the settings that differ.
 
     Settings are named by the ends of their keys, such as ``lam``. Those of the model are preferred to those of the data, and
     these to others. Parameters that a search chose are not settings.
+
+    `folders`: the runs as the user named them; their last parts are names if they differ.
     """
-    settings, folders = [], [shown(run.url) for run in runs]
-    for run in runs:
-        with suppress(InputError):  # without a readable `config.yaml` there are no settings
-            config = configuration_of(run.url)
-            chosen = run.about["search"]["best"] if "search" in run.about else {}
-            setting = flattened({key: value for key, value in config.items() if key not in IGNORED})
-            settings.append(setting | {f"model.{key}": value for key, value in chosen.items()})
-    by_settings = [run.name for run in runs]
-    if all(settings) and len(settings) == len(runs):
-        keys = list(dict.fromkeys(key for setting in settings for key in setting))
-        differing_keys = [key for key in keys if len({repr(setting.get(key)) for setting in settings}) > 1]
-        parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
-        named = next((part for part in parts if part), [])[:MAX_KEYS]
-        texts = [", ".join(_setting_text(key, setting.get(key))[:MAX_TEXT] for key in named) for setting in settings]
-        by_settings = [f"{run.name} ({text})" if text else run.name for run, text in zip(runs, texts, strict=True)]
-    for candidates in ([run.name for run in runs], by_settings, [folder.rpartition("/")[2] for folder in folders]):
-        if len(set(candidates)) == len(candidates):
-            return candidates
-    return folders
+    names, ends = [run.name for run in runs], [folder.rpartition("/")[2] for folder in folders]
+    if len(set(names)) == len(names):
+        return names
+    settings, names = [], ends if len(set(ends)) == len(ends) else list(folders)
+    with suppress(InputError):  # without a readable `config.yaml` there are no settings
+        settings = list(map(_settings, runs))
+    keys = list(dict.fromkeys(key for setting in settings for key in setting))
+    differing_keys = [key for key in keys if len({repr(setting.get(key)) for setting in settings}) > 1]
+    parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
+    if named := next((part for part in parts if part), [])[:MAX_KEYS]:
+        texts = (", ".join(_setting_text(key, setting.get(key))[:MAX_TEXT] for key in named) for setting in settings)
+        return [f"{name} ({text})" for name, text in zip(names, texts, strict=True)]
+    return names
+
+
+def _settings(run: Run) -> Json:
+    config = configuration_of(run.url)
+    chosen = run.about["search"]["best"] if "search" in run.about else {}
+    setting = flattened({key: value for key, value in config.items() if key not in IGNORED})
+    return setting | {f"model.{key}": value for key, value in chosen.items()}
 
 
 def _setting_text(key: str, value: Any) -> str:

@@ -146,25 +146,39 @@ BINS = {"features": {"map": "bins", "interactions": 10}, "lam": 1.0}
 @pytest.mark.parametrize(
     ("configs", "best", "names"),
     [
-        ((SAME, SAME | {"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}), None, "(lam 1.0) (lam 2.0)"),
+        ((SAME, SAME | {"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}), None, ["(lam 1.0)", "(lam 2.0)"]),
         ((SAME, SAME | {"model": {"lam": 1.0, "solver": "exact"}}), None,
-         "(tol 0.1, default solver) (default tol, solver exact)"),
-        ((SAME, SAME | {"data": {"name": "e"}}), None, "(name d) (name e)"),
-        ((SAME, SAME | {"blocks": 4}), None, "(default blocks) (blocks 4)"),
-        ((SAME, SAME | {"output": "there"}), None, "same-1 same-2"),
-        (("{", SAME), None, "same-1 same-2"),
+         ["(tol 0.1, default solver)", "(default tol, solver exact)"]),
+        ((SAME, SAME | {"data": {"name": "e"}}), None, ["(name d)", "(name e)"]),
+        ((SAME, SAME | {"blocks": 4}), None, ["(default blocks)", "(blocks 4)"]),
+        ((SAME, SAME | {"output": "there"}), None, ["", ""]),
+        (("{", SAME), None, ["", ""]),
         # A search is named by what it chose.
-        ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, "(lam 5.0) (lam 1.0)"),
-        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, "(default features) (features bins with interactions 10)"),
+        ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, ["(lam 5.0)", "(lam 1.0)"]),
+        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, ["(default features)", "(features bins with interactions 10)"]),
     ],
 )  # fmt: skip
-def test_runs_are_named_by_what_differs(tmp_path: Path, configs: tuple, best: dict | None, names: str) -> None:
+def test_runs_of_one_name_are_named_by_their_folders_and_what_differs(
+    tmp_path: Path, configs: tuple, best: dict | None, names: list[str]
+) -> None:
     more = {} if best is None else {"search": search([0.9, 0.8]) | {"best": best}}
     runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, **more)]
     for made, config in zip(runs, configs, strict=True):
         Path(made, "config.yaml").write_text(config if isinstance(config, str) else json.dumps(config))
     shown = [row["name"] for row in result_of("compare", *runs, "--output", tmp_path / "out")["runs"]]
-    assert " ".join(name.removeprefix("same ") for name in shown) == names
+    assert shown == [f"same-{i} {name}".strip() for i, name in enumerate(names, start=1)]
+    # Folders of one name are told apart by their parents.
+    (tmp_path / "else").mkdir()
+    moved = str(Path(runs[1]).rename(tmp_path / "else" / "same-1"))
+    shown = [row["name"] for row in result_of("compare", runs[0], moved, "--output", tmp_path / "out")["runs"]]
+    assert shown == [f"{run} {name}".strip() for run, name in zip((runs[0], moved), names, strict=True)]
+
+
+def test_a_comparison_is_not_written_among_the_runs(
+    runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Path(result_of("compare", *runs)["run"]).parent.name == "comparisons"
 
 
 def test_runs_with_groups(runs: list[str], tmp_path: Path) -> None:
