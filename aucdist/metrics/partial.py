@@ -30,6 +30,9 @@ SHARE, MIN_TPR = at_most_1(), Number("at least 0 and below 1", lambda rate: 0 <=
 # Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
 MIN_POSITIVES = 50
 MIN_NEGATIVES = 20
+MIN_INSIDE = 30
+"""The same for the positives beyond `min_tpr` that rank above all but the share `max_fpr` of the negatives. Without them the area
+would be 0. Intervals covered 85 to 93 % of the time with 5 to 15 of them, 93 % with 20, and 94 to 96 % with 30."""
 
 FULL_POSITIVES = 80
 """From this number of positives on, `shrunk_partial_auc` is the partial AUC. It is a fifth of 400 positives, which is
@@ -113,11 +116,13 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     refuse_weights(counts)
     rows = counts.rows_pos, counts.rows_neg
     n_pos, n_neg = (1 - min_tpr) * rows[0], max_fpr * rows[1]
-    if n_pos < MIN_POSITIVES or n_neg < MIN_NEGATIVES:
+    inside = max((crossing(*roc_curve(counts), max_fpr)[1] - min_tpr) * rows[0], 0.0)
+    if n_pos < MIN_POSITIVES or n_neg < MIN_NEGATIVES or (min_tpr and inside < MIN_INSIDE):
+        few = f", and {inside:.3g} of these positives rank within max_fpr (at least {MIN_INSIDE})" * (min_tpr > 0)
         warnings.warn(
-            f"the interval of the area may be too narrow: there are {n_pos:.3g} positives"
-            f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr, and at least "
-            f"{MIN_POSITIVES} and {MIN_NEGATIVES} are needed. Test on more rows",
+            f"the interval of the area may be too narrow: there are {n_pos:.3g} positives{' beyond min_tpr' * (min_tpr > 0)} "
+            f"(at least {MIN_POSITIVES} are needed) and {n_neg:.3g} negatives up to max_fpr (at least {MIN_NEGATIVES}){few}. "
+            "Test on more rows",
             IntervalWarning,
             stacklevel=3,
         )
@@ -126,9 +131,9 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
         variance_of(placements, column) / column.sum()
         for placements, column in zip(placements_up_to(counts, max_fpr, min_tpr), columns, strict=True)
     )
-    if math.sqrt(variance) / region <= 1e-14 or share in (0.0, 1.0):
-        is_perfect = share in (0.0, 1.0) and not min_tpr
-        bounds = _bound(share, *rows, max_fpr, level) if is_perfect else unseen_bound(share, 1, level)
+    is_end = share in (0.0, 1.0)
+    if is_end or math.sqrt(variance) / region <= 1e-14:
+        bounds = unseen_bound(share, 1, level) if min_tpr or not is_end else _bound(share, *rows, max_fpr, level)
         return Estimate(share, *bounds, level, "exact-bound")
     if region == 1:
         return area_interval(share, variance, [rows], level)
@@ -146,8 +151,7 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
     pos_placements, neg_placements : ndarray of shape (n_values,), float64
         In the order of ``counts.values``. The mean of `pos_placements` over the positives is the partial AUC.
     """
-    pos, neg = counts.pos[::-1], counts.neg[::-1]
-    tpr, fpr = (np.concatenate(([0.0], np.cumsum(column) / column.sum())) for column in (pos, neg))
+    fpr, tpr = roc_curve(counts)
     at_max = crossing(fpr, tpr, max_fpr)[1]
     start = crossing(tpr, fpr, min_tpr)[1] if min_tpr > 0 else 0.0  # the rate at which the curve reaches min_tpr
     # Means of max(0, max_fpr - u) and of min(v, at_max), beyond start and min_tpr, over what the rows of one score cover.

@@ -463,8 +463,8 @@ def two_way_partial_auc_interval(
     Warns
     -----
     IntervalWarning
-        If there are fewer than 50 positives beyond `min_tpr`, or fewer than 20 negatives up to `max_fpr`. The interval then
-        covers less often than its level says.
+        If there are fewer than 50 positives beyond `min_tpr`, fewer than 30 of them that rank within `max_fpr`, or fewer than
+        20 negatives up to `max_fpr`. The interval then covers less often than its level says.
 
     Examples
     --------

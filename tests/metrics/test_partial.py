@@ -195,7 +195,7 @@ def test_input_is_checked():
         area_interval(ScoreCounts.from_scores(y, scores, np.full(len(y), 2.0)), 0.1)
     with pytest.raises(InputError, match="two rows"):
         area_test(np.array([1, -1, -1]), np.arange(3.0), np.arange(3.0), 0.5)
-    with pytest.warns(IntervalWarning, match=r"60 positives and 3 negatives up to max_fpr"):
+    with pytest.warns(IntervalWarning, match=r"60 positives \(at least 50 are needed\) and 3 negatives up to max_fpr"):
         area_interval(counts, 0.01)
 
 
@@ -292,6 +292,15 @@ def test_perfect_reverse_and_wrong_input():
     assert (bounds.low, bounds.high, bounds.method) == (pytest.approx(0.05), 1.0, "exact-bound")
     with pytest.warns(IntervalWarning, match="beyond min_tpr"):
         of_counts.two_way_partial_auc_interval(perfect, 0.9, 0.1)
+    # 60 of 120 positives are above all negatives, 10 above 95 % of them, and 50 below all of them.
+    scores = np.concatenate(
+        [np.arange(1000.0, 1060), np.linspace(950.1, 950.9, 10), np.arange(-50.0, 0), np.arange(1000.0)]
+    )
+    few = ScoreCounts.from_scores(np.repeat([1, -1], [120, 1000]), scores)
+    with pytest.warns(IntervalWarning, match=r"10 of these positives rank within max_fpr \(at least 30\)"):
+        of_counts.two_way_partial_auc_interval(few, 0.5, 0.1)
+    with warnings.catch_warnings(action="error"):
+        of_counts.two_way_partial_auc_interval(few, 0.3, 0.1)
     for wrong, said in (
         ((1.0, 0.1), "min_tpr must be .*; got 1.0"),
         ((-0.1, 0.1), "min_tpr"),
@@ -345,10 +354,13 @@ def meant(name, n_pos, n_neg, shift):
 
     if name == "recall_at_precision":
         return norm.sf(brentq(lambda cut: precision(cut) - 0.3, -5, 8) - shift)
-    if name == "precision_at_recall":
-        return precision(norm.isf(0.6) + shift)
-    start = norm.sf(norm.isf(0.5) + shift)
-    return quad(lambda u: norm.sf(norm.isf(u) - shift) - 0.5, start, 0.2)[0] / (0.5 * 0.2)
+    return precision(norm.isf(0.6) + shift)
+
+
+def two_way_area(shift, min_tpr, max_fpr):
+    """Return the two-way partial AUC of normal scores that are `shift` apart."""
+    start = norm.sf(norm.isf(min_tpr) + shift)
+    return quad(lambda u: norm.sf(norm.isf(u) - shift) - min_tpr, start, max_fpr)[0] / ((1 - min_tpr) * max_fpr)
 
 
 @pytest.mark.slow
@@ -357,7 +369,6 @@ def meant(name, n_pos, n_neg, shift):
     [
         ("recall_at_precision", {"min_precision": 0.3, "n_resamples": 200}),
         ("precision_at_recall", {"min_recall": 0.6, "n_resamples": 200}),
-        ("two_way_partial_auc", {"min_tpr": 0.5, "max_fpr": 0.2}),
     ],
 )
 def test_intervals_cover(name, at):
@@ -369,3 +380,25 @@ def test_intervals_cover(name, at):
             bounds = getattr(metrics, f"{name}_interval")(y, scores, **at)
         covered += bounds.low <= truth <= bounds.high
     assert covered / 250 > 0.91
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_pos", "min_tpr", "max_fpr", "within", "warned"),
+    [(120, 0.5, 0.1, 10, (0.9, 1.0)), (300, 0.6, 0.2, 60, (0.0, 0.01)), (150, 0.5, 0.2, 50, (0.0, 0.01))],
+)
+def test_two_way_intervals_cover_or_warn(n_pos, min_tpr, max_fpr, within, warned):
+    """Intervals of 95 % cover at least 92 % of 300 samples, or nearly all samples give a warning.
+
+    `within`: the expected number of positives beyond `min_tpr` that rank within `max_fpr`.
+    """
+    shift = norm.isf(max_fpr) - norm.isf(min_tpr + within / n_pos)
+    y, truth, covered, n_warned = np.repeat([1, 0], [n_pos, 2000]), two_way_area(shift, min_tpr, max_fpr), 0, 0
+    for seed in range(300):
+        scores = np.random.default_rng(seed).normal(size=len(y)) + shift * y
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            bounds = metrics.two_way_partial_auc_interval(y, scores, min_tpr, max_fpr)
+        n_warned += any("rank within max_fpr (at least 30)" in str(warning.message) for warning in caught)
+        covered += bounds.low <= truth <= bounds.high
+    assert warned[0] <= n_warned / 300 <= warned[1]
+    assert (covered / 300 > 0.92) == (warned[1] < 0.5)
