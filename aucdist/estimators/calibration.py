@@ -64,7 +64,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """
     row_id, y, groups, largest = joined_columns(blocks.sum(_ids_and_labels))
     fold_keys = row_id if groups is None else groups
-    fewest = min(len(np.unique(fold_keys[y > 0])), len(np.unique(fold_keys[y < 0])))
+    fewest = min(len(np.unique(fold_keys[y == label])) for label in (-1, 1))
     if fewest < 2:
         raise InputError(
             f"{'`out_of_fold`' if model.calibration is None else 'calibration'} scores each row by a model of other rows, and "
@@ -103,7 +103,8 @@ def isotonic(counts: ScoreCounts) -> IsotonicMap:
     """
     fit = hull_probabilities(counts)
     # Keep only the points where a step begins or ends.
-    ends = np.r_[True, fit[1:] != fit[:-1]] | np.r_[fit[1:] != fit[:-1], True]
+    changes = fit[1:] != fit[:-1]
+    ends = np.r_[True, changes] | np.r_[changes, True]
     return IsotonicMap(1.0, counts.values[ends], fit[ends])
 
 
@@ -117,16 +118,14 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     from aucdist.estimators.link import LinkClassifier, SeparationWarning
 
     values, (middle, spread) = counts.middles(), mean_and_spread(counts)
-    sides = (counts.neg > 0, counts.pos > 0)
-    scores = np.concatenate([values[side] for side in sides])
-    labels = np.repeat([-1, 1], [side.sum() for side in sides])
-    weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
-    block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
+    weights = np.concatenate([counts.neg, counts.pos])
+    used = weights > 0
+    scores, labels = np.tile(values, 2)[used, np.newaxis], np.repeat([-1, 1], len(values))[used]
+    block = Block.of((scores - middle) / spread, labels, weight=weights[used])
     model = LinkClassifier(link=link, solver="newton", lam=1.0 / (counts.rows_pos + counts.rows_neg), tol=1e-9)
     give_warnings(model, fit_rows(model, LocalBlocks([block])), but=SeparationWarning)  # the prior is for it
     slope = float(model.coef_[0, 0]) / spread
-    fitted = model.probability_
-    return LinkMap(1.0, fitted.link, slope, float(model.intercept_[0]) - slope * middle)
+    return LinkMap(1.0, model.probability_.link, slope, float(model.intercept_[0]) - slope * middle)
 
 
 def select_rows(block: Block, side: np.ndarray) -> Block:

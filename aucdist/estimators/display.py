@@ -146,7 +146,7 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
             f"the fit ended after {model.n_passes_} passes, before the relative gap reached tol={model.tol:g}: the gap is "
             f"{c.relative_gap:.3g} (primal {c.primal:.6g}, dual {c.dual:.6g}"
             f"{f', accurate only to {c.rounding:.3g}' if c.status == 'rounding' else ''}). Reason: {reason}. "
-            f"{remedy}" + ("" if fault is None else f". {fault}")
+            f"{remedy}{'' if fault is None else f'. {fault}'}"
         )
     if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
         yield UserWarning(

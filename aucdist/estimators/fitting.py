@@ -360,9 +360,10 @@ def give_warnings(model: Fittable, fits: Sequence[Fit], *, but: type[Warning] | 
                 by_kind.setdefault(type(warning), []).append((name, warning))
         warned = []
         for kind, cases in by_kind.items():
-            text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
-            more = [repr(name) for name, _ in cases[NAMED:]]
-            warned.append(kind(text + (f"; and {len(more)} classes more: {', '.join(more)}" if more else "")))
+            texts = [f"class {name!r}: {warning}" for name, warning in cases[:NAMED]]
+            if more := [repr(name) for name, _ in cases[NAMED:]]:
+                texts.append(f"and {len(more)} classes more: {', '.join(more)}")
+            warned.append(kind("; ".join(texts)))
     for warning in warned:
         if not isinstance(warning, but):
             warnings.warn(warning, stacklevel=3)

@@ -284,8 +284,9 @@ def lam_path(
         for model in sorted(models, key=lambda model: -model.lam):
             vars(model).update(fitted_attributes)
             printer = RoundPrinter(model, f"{type(model).__name__} lam {model.lam:g}", None)
-            rounds = problem.rounds(model.lam)
-            solution = solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes, callback=printer)
+            solution = solve(
+                problem.rounds(model.lam), tol=estimator.tol, max_passes=estimator.max_passes, callback=printer
+            )
             fit = model._set_weights(solution, blocks, 0.0)
             fit.ranges = fitted.ranges
             give_warnings(model, [finish(model, solution, fit, printer, blocks)])

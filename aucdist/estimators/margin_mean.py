@@ -122,10 +122,11 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
         factor = 1.0 / np.where(
             total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.scatter / total.weight)
         )
-    if not (np.isfinite(factor) & (factor > 0)).all():
-        bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
+    usable = np.isfinite(factor) & (factor > 0)
+    if not usable.all():
         raise InputError(
-            f"feature {bad} (counted from 0): its values are too large or too small to be scaled; use scale=None"
+            f"feature {int(np.argmin(usable))} (counted from 0): its values are too large or too small to be scaled; "
+            "use scale=None"
         )
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
@@ -348,10 +349,10 @@ class MarginMeanClassifier(BlockClassifier):
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
         """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
-        if self.sampler is None:
-            return ViewBlocks(blocks, ScaledSample(scaling)), None
-        sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
         scaled = ViewBlocks(blocks, ScaledSample(scaling))
+        if self.sampler is None:
+            return scaled, None
+        sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
             # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.

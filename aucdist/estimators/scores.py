@@ -137,12 +137,11 @@ def _thresholds_of_rows(
         labels = labels_of("y", y)
         unknown = ~np.isin(labels, model.classes_)
         if unknown.any():
-            at = np.argmax(unknown)
+            at, graded = np.argmax(unknown), model.grade_weight is not None
             raise InputError(
                 f"y has {labels[at]!r} at position {at} (counted from 0), which is not a class of the model: "
-                f"{model.classes_.tolist()}"
-                + (" (with grade_weight: the lowest grade, and all others)" if model.grade_weight is not None else "")
-                + ". Correct it, or leave the row out"
+                f"{model.classes_.tolist()}{' (with grade_weight: the lowest grade, and all others)' * graded}. Correct it, or "
+                "leave the row out"
             )
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []

@@ -150,13 +150,11 @@ def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
             ) from None
         if not str(e).startswith("Input X contains NaN"):
             raise
-        map_of_bins = "use features='bins', which accepts missing values, or " * (
-            "features" in estimator.get_params(deep=False)
-        )
         names = X.columns[X.isna().any()].tolist() if hasattr(X, "isna") else []
         columns = f" in {len(names)} column{'s' * (len(names) > 1)} ({listed(map(repr, names))})" if names else ""
         raise InputError(
-            f"Input X contains NaN{columns}: {map_of_bins}fill them in first, as by SimpleImputer"
+            f"Input X contains NaN{columns}: use features='bins', which accepts missing values, or fill them in first, as by "
+            "SimpleImputer"
         ) from None
 
 
@@ -292,9 +290,9 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
         most = MAX_CATEGORIES if stated else min(MAX_DETECTED, max(MIN_DISTINCT, table.num_rows // 2))
         if len(categories[name]) > most:
             raise InputError(
-                f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, and more than {most} "
-                "look like an identifier: leave it out"
-                + ("" if stated else ", or give it the type of categories (astype('category') in pandas)")
+                f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, and more "
+                f"than {most} look like an identifier: leave it out"
+                f"{', or give it the type of categories (category in pandas)' * (not stated)}"
             )
     names = unique(feature_names(survey.columns, categories, {}), "X")
     return categories, np.asarray(names, dtype=object)

@@ -226,8 +226,8 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         if pd.isna(values).any():
             raise InputError("Input y contains NaN: a label is missing; leave out rows without a label")
         sets, encode = _encoder(estimator, values)
-    several, graded, may_miss = sets is not None, estimator.grade_weight is not None, allows_missing(estimator)
-    return blocks_from_collections(X, columns, encode, several=several, graded=graded, may_miss=may_miss), sets
+    rules = {"graded": estimator.grade_weight is not None, "may_miss": allows_missing(estimator)}
+    return blocks_from_collections(X, columns, encode, several=sets is not None, **rules), sets
 
 
 def check_groups(estimator: Any, blocks: Blocks) -> None:

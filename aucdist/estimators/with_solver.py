@@ -19,6 +19,12 @@ from aucdist.solvers.base import Solver
 
 PREFIX = "solver__"
 """The prefix of the solver's parameters among those of the estimator, as scikit-learn writes them."""
+FAMILIAR = {
+    "alpha": "`lam`, the strength of the regularisation",
+    "C": "`lam`, the strength of the regularisation, which is large where C is small",
+    "max_iter": "`max_passes`, the largest number of passes over the rows",
+}
+"""What users of scikit-learn and LightGBM may look for, and what is called so here."""
 ABSENT: Any = None
 """The value of a parameter that only some estimators have, for the others."""
 
@@ -46,8 +52,12 @@ class WithSolver(BaseEstimator, ABC):
     monotone = group_weight = grade_weight = ABSENT
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse a parameter that belongs to a solver; the error names the new form."""
-        refuse_moved(set(kwargs).difference(cls._get_param_names()), cls.solvers)
+        """Refuse a parameter that the estimator does not have, and say what to write in its place."""
+        names = cls._get_param_names()
+        others = [name for name in kwargs if name not in names]
+        refuse_moved(others, cls.solvers)
+        for name in others:
+            raise unknown(f"parameter of {cls.__name__}:", name, names)
         return super().__new__(cls)
 
     @property
@@ -99,14 +109,14 @@ class WithSolver(BaseEstimator, ABC):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of the solver, as in ``solver__epochs``.
+        """Set parameters, also those of the solver, as in ``solver__epochs``, and of the feature map, as in ``features__n_bins``.
 
-        A solver that is given by its name becomes an object for them.
+        A solver or a map that is given by its name, or as a dict, becomes an object for them.
 
         Parameters
         ----------
         **params
-            The parameters by name. `solver` is set first.
+            The parameters by name. `solver` and `features` are set first.
 
         Returns
         -------
@@ -118,8 +128,16 @@ class WithSolver(BaseEstimator, ABC):
         InputError
             If the solver does not have a parameter, or a parameter of solvers is given without ``solver__``.
         """
-        if "solver" in params:
-            self.solver = params.pop("solver")
+        for name in {"solver", "features"} & params.keys():
+            setattr(self, name, params.pop(name))
+        for name in params:
+            if name.startswith("features__"):
+                if (expander := self._expander) is None:
+                    raise InputError(
+                        f"{name} is a parameter of a feature map, and features={self.features!r} names no map: give features, "
+                        "too, as in features='bins'"
+                    )
+                self.features = expander
         if solver_names := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
             self.solver = self.resolved_solver
             check_names(solver_names, self.solver, self.solvers)
@@ -247,8 +265,10 @@ def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
 
 
 def refuse_moved(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
-    """Raise an InputError for a parameter that belongs to solvers and is given to the estimator."""
+    """Raise an InputError for a parameter that has another name here, or belongs to solvers and is given to the estimator."""
     for name in names:
+        if name in FAMILIAR:
+            raise InputError(f"unknown parameter {name!r}: use {FAMILIAR[name]}")
         if takers := solvers_with(name, solvers):
             raise InputError(
                 f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "

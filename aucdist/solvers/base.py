@@ -4,7 +4,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -69,6 +69,14 @@ class Certificate:
     rounding: float = 0.0
     slack: float = 0.0
 
+    def __repr__(self) -> str:
+        from aucdist.report.text import certificate_text  # text needs no solver, and a fit needs no text
+
+        return (
+            f"<Certificate: the objective, {self.primal:.5g}, is {certificate_text(self.as_dict())} "
+            f"(lower bound {self.dual:.5g}, status {self.status})>"
+        )
+
     def as_dict(self) -> dict[str, float | str]:
         """Return the certificate as plain JSON values."""
         return {**asdict(self), "status": str(self.status)}
@@ -104,13 +112,14 @@ class Round:
     primal: float
     dual: float
     passes: int
-    stationary: bool = field(default=False, kw_only=True)
-    primal_error: float = field(default=0.0, kw_only=True)
-    dual_error: float = field(default=0.0, kw_only=True)
-    stuck: bool = field(default=False, kw_only=True)
-    unsettled: bool = field(default=False, kw_only=True)
-    slack: float = field(default=0.0, kw_only=True)
-    measures: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    _: KW_ONLY
+    stationary: bool = False
+    primal_error: float = 0.0
+    dual_error: float = 0.0
+    stuck: bool = False
+    unsettled: bool = False
+    slack: float = 0.0
+    measures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rounding(self) -> float:

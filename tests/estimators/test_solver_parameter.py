@@ -143,6 +143,54 @@ def test_a_parameter_that_moved_says_where_to(use):
         use()
 
 
+@pytest.mark.parametrize(
+    ("parameter", "said"),
+    [
+        ("alpha", "unknown parameter 'alpha': use `lam`"),
+        ("C", "large where C is small"),
+        ("max_iter", "use `max_passes`"),
+        ("max_pases", "parameter of PairwiseHingeClassifier: 'max_pases'. Did you mean 'max_passes'"),
+        ("num_leaves", "parameter of PairwiseHingeClassifier: 'num_leaves'. Allowed: "),
+    ],
+)
+def test_a_parameter_of_another_package_is_refused_with_the_name_here(parameter, said):
+    with pytest.raises(InputError, match=said):
+        PairwiseHingeClassifier(**{parameter: 1})
+    if "Classifier" not in said:  # scikit-learn lists the parameters
+        with pytest.raises(InputError, match=said):
+            PairwiseHingeClassifier().set_params(**{parameter: 1})
+
+
+@pytest.mark.parametrize("features", ["bins", {"map": "bins", "bins": 4}])
+def test_a_search_sets_parameters_of_a_map_by_name_or_dict(features):
+    X, y = small()
+    search = GridSearchCV(PairwiseHingeClassifier(features=features), {"features__bins": [2, 8]}, cv=2)
+    model = search.fit(X, y).best_estimator_
+    assert model.features.bins == search.best_params_["features__bins"]
+    both = PairwiseHingeClassifier().set_params(features=features, features__bins=3)
+    assert both.features.bins == 3
+    with pytest.raises(
+        InputError, match="features__bins is a parameter of a feature map, and features=None names no map"
+    ):
+        PairwiseHingeClassifier().set_params(features__bins=3)
+    with pytest.raises(ValueError, match="Invalid parameter 'foo' for estimator BinExpander"):
+        PairwiseHingeClassifier(features=features).set_params(features__foo=3)
+
+
+def test_the_certificate_says_what_it_proves():
+    model = PairwiseHingeClassifier().fit(*small())
+    c = model.certificate_
+    excess = 100 * (c.primal / c.dual - 1)
+    bound = re.fullmatch(
+        r"<Certificate: the objective, (.*), is at most (.*) % above the minimum \(lower bound (.*), status converged\)>",
+        repr(c),
+    )
+    assert bound is not None
+    assert [float(text) for text in bound.groups()] == pytest.approx([c.primal, excess, c.dual], rel=0.06)
+    unbounded = PairwiseRampClassifier().fit(*small()).certificate_
+    assert "no lower bound above 0 is known" in repr(unbounded)
+
+
 def test_points_of_a_grid_name_solvers_and_their_parameters():
     model = PairwiseHingeClassifier(lam=0.1)
     points = points_of(model, {"solver": ["sdcd", "sdcd-perm"], "solver__epochs": [2, 3]})
