@@ -75,8 +75,7 @@ def export(model: Any, to: str, output: str | None = None, **options: Any) -> by
 class _Callable(ModuleType):
     """A module that can be called like its function `export`."""
 
-    def __call__(self, *args: Any, **options: Any) -> bytes:
-        return export(*args, **options)
+    __call__ = staticmethod(export)
 
 
 sys.modules[__name__].__class__ = _Callable

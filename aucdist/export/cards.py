@@ -186,12 +186,11 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
             raise InputError(
                 f"`rows` is {rows}, but a scorecard needs at least {MIN_ROWS} lines: give a larger number, or leave `rows` out"
             )
-        while sum(draft.n_rows for draft in drafts) > rows:
+        while (least := sum(draft.n_rows for draft in drafts)) > rows:
             costs = [draft.cheapest() for draft in drafts]
             at = int(np.argmin([cost for cost, _ in costs]))
             cost, k = costs[at]
             if not np.isfinite(cost):
-                least = sum(draft.n_rows for draft in drafts)
                 raise InputError(
                     f"`rows` is {rows}, but this card needs at least {least} lines, because missing values have lines of their "
                     f"own: give {max(least, MIN_ROWS)} or more"
@@ -406,12 +405,12 @@ def to_csv(card: Scorecard) -> str:
     """Return a card as CSV: feature, bounds (above, up to) or category, points and share."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("feature", "above", "up_to", "category", "points", "share"))
-    writer.writerow(("(base)", "", "", "", card.base, ""))
+    writer.writerows(
+        [("feature", "above", "up_to", "category", "points", "share"), ("(base)", "", "", "", card.base, "")]
+    )
     for row in card_rows(card):
         ends = ("" if np.isinf(end) else end for end in (row.above, row.up_to))
-        share = "" if row.share is None else row.share
-        writer.writerow((_cell(row.feature), *ends, _cell(row.category), row.points, share))
+        writer.writerow((_cell(row.feature), *ends, _cell(row.category), row.points, row.share))
     writer.writerow(("(cutoff)", "", "", "", card.cutoff, ""))
     return out.getvalue()
 

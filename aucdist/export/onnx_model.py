@@ -19,6 +19,7 @@ from aucdist.export.portable import (
     PortableColumn,
     describe,
     free_name,
+    other_spellings,
     trees_of,
 )
 from aucdist.export.probability import Target, Term, probability_of
@@ -196,7 +197,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
         order = [j for features in described.features_by_column for j in features]
         if order != sorted(order):
             X = graph.apply("Gather", X, np.argsort(order), axis=1)
-    fill = np.array([np.nan if feature.fill is None else feature.fill for feature in described.features])
+    fill = np.array([feature.fill for feature in described.features], dtype=np.float64)
     if not np.isnan(fill).all():
         X = graph.is_missing(X).choose(fill, X)
     # rows without a required value, or with a value of at most -1 whose logarithm is taken
@@ -222,11 +223,12 @@ def _without(graph: Graph, X: Term, described: Portable) -> Term:
 
 def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
     """Return the 0/1 features of a column of categories; NaN if the category is refused."""
-    zero, refuse = len(values), len(values) + 1
+    refuse = len(values) + 1
     code = {value: k for k, value in enumerate(values)}
-    says = {ZERO: zero, AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
+    says = {ZERO: len(values), AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
     missing, unknown = (says.get(case, refuse) for case in (column.if_missing, column.if_unknown))
-    keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | code
+    others = {other: code[value] for other, value in other_spellings(values).items()}
+    keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | others | code
     codes = graph.apply(
         "LabelEncoder", graph.input(column.name, "STRING"), domain=ML, keys_strings=list(keys),
         values_int64s=list(keys.values()), default_int64=unknown,

@@ -8,6 +8,7 @@ are written with the shortest digits that restore the same float.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -28,6 +29,9 @@ from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.model.linear_model import LinearModel
 
+LARGEST = float(np.finfo(np.float64).max)
+"""The largest float: JSON has no infinity."""
+WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 """The treatments of missing and unknown categories: no score, all features of the column 0, or the category `(missing)`."""
 
@@ -186,7 +190,7 @@ def portable(model: LinearModel) -> Portable:
     features = tuple(
         Feature(
             names[j], column, item,
-            fill=None if preprocessor.fill is None else float(preprocessor.fill[j]),
+            fill=None if preprocessor.fill is None or columns[column].kind == "category" else float(preprocessor.fill[j]),
             logged=j in preprocessor.log1p,
             required=preprocessor.fill is None and (j in looked_at or preprocessor.impute != "keep"),
         )
@@ -213,6 +217,12 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
         )
     described[0].refuse_hashes(target)
     return described, names
+
+
+def other_spellings(categories: Sequence[str]) -> dict[str, str]:
+    """Return other texts of the categories that are whole numbers, such as 1.0 for 1, and the category that each text means."""
+    whole = {value.removesuffix(".0"): value for value in categories}
+    return {f"{text}.0" if text == value else text: value for text, value in whole.items() if WHOLE.fullmatch(text)}
 
 
 def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
@@ -360,8 +370,7 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     logged = j in preprocessor.log1p
     if preprocessor.scale == "unit-row" or (not logged and preprocessor.factor is None):
         return edges
-    largest = np.finfo(np.float64).max
-    ends = ordered_keys(np.array([np.nextafter(-1.0, 0.0) if logged else -largest, largest]))
+    ends = ordered_keys(np.array([np.nextafter(-1.0, 0.0) if logged else -LARGEST, LARGEST]))
     low, high = (np.full(len(edges), end) for end in ends)
     with np.errstate(over="ignore"):
         while (low < high).any():
@@ -377,6 +386,10 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
 
 VERSION = 1
 """The version of the description. It is increased if readers of older versions would misread a file."""
+KEYS = {
+    "number": (), "category": ("values", "if_missing", "if_unknown"), "date": ("parts", "date_format"), "hash": ("size",),
+}  # fmt: skip
+"""The keys of a column of each kind, besides its name and kind."""
 KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
@@ -432,23 +445,18 @@ def _content(model: LinearModel, contributions: bool) -> Json:
     described = portable(model)
     columns: list[Json] = []
     for column in described.columns:
-        entry: Json = {"name": column.name, "kind": column.kind}
-        columns.append(entry)
-        if column.kind == "category":
-            entry |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
-        elif column.kind == "date":
-            entry |= {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
-        elif column.kind == "hash":
-            entry |= {"size": column.size}
+        entry = vars(column) | {"date_format": model.reading.get("date_format")}
+        columns.append({key: entry[key] for key in ("name", "kind", *KEYS[column.kind])})
     content = {
         "format": "aucdist model",
         "version": VERSION,
         "aucdist": __version__,
         "estimator": model.about.get("estimator"),
         "label": model.schema.label,
-        "positive": list(model.schema.positive),
-        "negative": list(model.schema.negative),
-        "missing": list(described.spelling.words),
+        "positive": model.schema.positive,
+        "negative": model.schema.negative,
+        "missing": described.spelling.words,
+        "missing_numbers": described.spelling.missing_numbers.tolist(),
         "columns": columns,
         "features": [
             {
@@ -483,7 +491,7 @@ def _plain(part: Any) -> Any:
             {"value": node} if isinstance(node, float) else _plain(node) for node in (part.then, part.otherwise)
         )
         return {
-            "feature": part.feature, "at_most": part.at_most, "missing": "then" if part.missing_to_then else "else",
+            "feature": part.feature, "at_most": min(part.at_most, LARGEST), "missing": "then" if part.missing_to_then else "else",
             "then": branch_true, "else": branch_false,
         }  # fmt: skip
     if is_dataclass(part):

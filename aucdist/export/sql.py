@@ -29,6 +29,7 @@ from aucdist.export.portable import (
     Trees,
     describe,
     free_name,
+    other_spellings,
     trees_of,
 )
 from aucdist.export.probability import Target, Term, probability_of
@@ -142,7 +143,6 @@ OPERATIONS = {
 }  # fmt: skip
 TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
 """Texts of booleans, and the texts that DuckDB and others read as booleans if a column has no other values."""
-WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
 def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
@@ -195,7 +195,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
         raise InputError(f"ids takes a list of columns, and {ids!r} is a string: give [{ids!r}]")
     described_classes, added = describe(model, "sql", contributions=contributions)
     first = described_classes[0]
-    if model.classes and any(isinstance(described.score, Kernel) for described in described_classes):
+    if model.classes and isinstance(first.score, Kernel):
         raise InputError("the query for the landmarks of several classes would be too long: export to onnx or json")
     if isinstance(first.score, Kernel) and first.score.landmarks.size > MAX_PRODUCTS:
         raise InputError(
@@ -498,16 +498,11 @@ def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
 
     Yes and No become booleans, whose texts are true and false; whole numbers may have become 1.0 or back.
     """
-    others: dict[str, str] = {}
+    others = other_spellings(categories)
     for typed, spellings in TRUTHS:
         spelled = [value for value in categories if value.lower() in spellings]
         if len(spelled) == 1:
             others[typed] = spelled[0]
-    for value in categories:
-        if WHOLE.fullmatch(value):
-            others[f"{value}.0"] = value
-        elif value.endswith(".0") and WHOLE.fullmatch(value[:-2]):
-            others[value[:-2]] = value
     return {typed: value for typed, value in others.items() if typed not in categories}
 
 

@@ -109,6 +109,35 @@ def test_other_systems_agree(name: str, by: Any, models: dict[str, LinearModel],
         np.testing.assert_allclose(table["probability"], model.probability(expected)[:, 1], atol=1e-9)
 
 
+def test_a_category_that_is_refused_has_no_score_where_missing_numbers_are_filled_in(tmp_path: Path) -> None:
+    model = model_of(tmp_path, table(200, 1), source={**SOURCE, "unknown": "error"})
+    file, rows = tmp_path / "new.csv", table(2, 5, missing=False).assign(row=[0, 1])
+    rows.assign(browser=["chrome", "lynx"]).to_csv(file, index=False)
+    for found in (by_reader(model, file)[0], by_sql(model, file)["score"], by_onnx(model, file)["score"]):
+        assert np.isnan(found).tolist() == [False, True]
+
+
+def test_numbers_are_the_same_however_they_are_written(tmp_path: Path) -> None:
+    model = model_of(tmp_path, table(200, 1), source={**SOURCE, "missing_values": ["20"]})
+    file, rows = tmp_path / "new.csv", table(3, 5, missing=False).assign(row=range(3))
+    rows.assign(age=["20", "20.0", ""], browser=["17", "17.0", "17"]).to_csv(file, index=False)
+    expected = scores(model, file)
+    for found in (by_reader(model, file)[0], by_sql(model, file)["score"], by_onnx(model, file)["score"]):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_tree_that_asks_only_whether_a_value_is_missing(tmp_path: Path) -> None:
+    rows = table(400, 1).assign(seen="2024-01-01", browser="chrome", **{QUOTES: 1.0, DROP: "a"})
+    rows["age"] -= 14  # LightGBM puts the threshold at infinity if there are numbers on both sides of 0
+    rows["clicked"] = np.where(rows["age"].isna(), "yes", "no")
+    model = model_of(tmp_path, rows, features={"map": "leaves", "trees": 1}, **KEEP)
+    file = tmp_path / "new.csv"
+    rows.assign(row=range(400)).to_csv(file, index=False)
+    assert model.feature_map is not None
+    assert model.feature_map.forest.thresholds.tolist() == [np.inf]
+    np.testing.assert_allclose(by_reader(model, file)[0], scores(model, file), rtol=1e-9)
+
+
 PROBABILITIES = {
     "logit": LOGIT,
     "probit": LinkMap(0.3, Link("probit"), 2.0, 0.1),
