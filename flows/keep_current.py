@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from aucdist.data.shards.reading import fingerprint_of
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
@@ -47,7 +48,8 @@ class KeepCurrentConfig(Strict):
     new: UnlabelledRef | None = None
     """The rows to score and to watch, with the version that is in use after training."""
     batch: str | None = Field(default=None, pattern=NAME)
-    """The name of these rows. By default it is the name of the data set or of its first file."""
+    """The name of these rows. By default it is the name of the data set or of its first file, and a digest of their
+    version, because a file of this name may have other rows each night."""
     scores: Location = Field(default="scores", min_length=1)
     """The folder or URL below which the scores of each batch are written."""
 
@@ -94,13 +96,13 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
         start = f"{store}/{current.folder}" if current and config.warm_start else None
         trained = train(with_newest_files(config), observer, start)
         stages = Stages(observer)
-        promotion = stages("promote", promote, config, store, str(trained["run"]), held)
-        scored, watched = None, None
+        promotion = stages("promote", promote, config, store, trained["run"], held)
+        scored = watched = None
         if config.new:  # score with the version that is now in use
-            current = read_store(store).current
-            assert current is not None  # the run was promoted, or another version is in use
-            batch = f"{config.batch or batch_name(config.new)}-version-{current.version:05d}"
-            output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{current.version}"
+            version, rows = promotion["version"], fingerprint_of(source_of(config.new))[:8]
+            # a file such as today.parquet has other rows each night, and may meet the same version
+            batch = f"{config.batch or f'{batch_name(config.new)}-{rows}'}-version-{version:05d}"
+            output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{version}"
             where = {"cluster": training.cluster, "s3": training.s3}
             scoring = {"model": model, "output": output, "name": config.new.name, "source": config.new.source, **where}
             scored = score(ScoreConfig.model_validate(scoring), observer)

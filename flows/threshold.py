@@ -84,7 +84,6 @@ def change_threshold(config: ThresholdConfig) -> Json:
     point = changed["operating_point"]
     sentences = point_sentences(point)
     if change is not None:
-        others.pop(HISTORY, None)
         others[METRICS] = json_text(about | changed).encode()
         version = promote(store, files | others, {"run": f"version {change.version} with another threshold"}).version
         return {"run": f"{shown(store.url)}@{version}", "operating_point": point, "sentences": sentences}
@@ -123,9 +122,10 @@ def _decide(
             f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can guarantee nothing about new "
             "rows: train with `operating_point.confidence`, or with `data.threshold_rows`"
         )
-    cut, guarantee = threshold_by(config, threshold_counts, kept.get("per_day"))
+    per_day = kept.get("per_day")
+    cut, guarantee = threshold_by(config, threshold_counts, per_day)
     cut, shift = (without_intercept(cut, model.intercept), cut) if rows == "test" else (cut, cut + model.intercept)
-    shown_rows, counts, at, per_day = "training", threshold_counts, cut, kept.get("per_day")
+    shown_rows, counts, at = "training", threshold_counts, cut
     details = {part: dict(detail) for part, detail in about.get("details", {}).items()}
     if rows == "training":
         details["train"] = detail_of(threshold_counts, cut)

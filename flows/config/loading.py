@@ -320,9 +320,10 @@ def apply_setting(raw: Json, setting: str) -> None:
             )
         at = below
     # The name of a class is the text that was typed; YAML would convert `false`, `null`, `12:30` and `2024-01-31`. So is a sign
-    # alone, as in --set separator=, which means something else in YAML.
-    is_class = parts[-1] == "positive" and value.strip() and value.lstrip()[0] not in "[{'\""
-    at[parts[-1]] = value.strip() if is_class or value.strip() in SIGNS else parse_yaml(value, where)
+    # alone, as in --set separator=, which means something else in YAML, and a format of dates, as in --set date_format=%d.%m.%Y.
+    text = value.strip()
+    is_class = parts[-1] == "positive" and text and text[0] not in "[{'\""
+    at[parts[-1]] = text if is_class or text in SIGNS or text[:1] == "%" else parse_yaml(value, where)
 
 
 def flattened(content: Json) -> Json:

@@ -1,6 +1,7 @@
 """`aucdist keep-current`: nights of a model in service, one at a time."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     first = kept(night(tmp_path, day(fresh, 50)))
     assert (first["promotion"]["promoted"], first["promotion"]["version"], first["alarms"]) == (True, 1, [])
     assert (first["trained"]["n_samples"], first["scored"]["rows"], first["watched"]["rows"]) == (1200, 600, 600)
-    assert first["watched"]["batch"] == "day50-version-00001"
+    assert re.fullmatch("day50-[0-9a-f]{8}-version-00001", first["watched"]["batch"])
     day(tmp_path, 3)
     second = kept(night(tmp_path, day(fresh, 51, shift=2.0), metric="average_precision"), code=3)
     decision = second["promotion"]["decision"]
@@ -73,6 +74,18 @@ def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     assert {alarm["column"] for alarm in second["alarms"]} >= {"c"}
     assert (tmp_path / "store" / "watch" / "index.html").exists()
     assert result_of("models", tmp_path / "store")["current"] == 2
+
+
+@pytest.mark.usefixtures("days")
+def test_a_file_with_other_rows_each_night_is_another_batch_of_the_same_version(tmp_path: Path) -> None:
+    today, batches = tmp_path / "today.parquet", []
+    for number in (50, 51, None):
+        if number is not None:
+            day(tmp_path, number).rename(today)
+        result = kept(night(tmp_path, today, condition="better", margin=0.9))
+        assert (result["promotion"]["version"], result["scored"]["rows"]) == (1, 600)
+        batches.append(result["watched"]["batch"])
+    assert batches[0] != batches[1] == batches[2]  # the same command again adds nothing
 
 
 @pytest.mark.usefixtures("days")

@@ -48,6 +48,13 @@ def test_set_changes_a_key_of_a_cluster_that_is_named_anywhere() -> None:
     assert (raw["train"]["cluster"]["kind"], raw["train"]["cluster"]["workers"]) == ("local", 1)
 
 
+@pytest.mark.parametrize("value", ["%d.%m.%Y %H:%M", "'%d.%m.%Y %H:%M'"])
+def test_a_format_of_dates_needs_no_quotes_of_yaml(value: str) -> None:
+    raw: dict[str, Any] = {}
+    apply_setting(raw, f"date_format={value}")
+    assert raw == {"date_format": "%d.%m.%Y %H:%M"}
+
+
 def test_output_replaces_the_file() -> None:
     assert load_train("digits").output == "runs"
     assert load_train("digits", (), "s3://bucket/runs").output == "s3://bucket/runs"
