@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from string import Template
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -332,12 +331,7 @@ def _remove(api: Api, name: str) -> None:
 # ---- the manifests: a DaskCluster and, if it scales, its DaskAutoscaler ----------------------------------------------
 
 
-MANIFESTS = Template(Path(__file__).with_name("dask_cluster.yaml").read_text(encoding="utf-8"))
 RUN_LABEL = "aucdist/flow-run"
-
-ROUTES = ("scheduler.api", "scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "proxy", "statics")
-"""Dask's own, and the API by which the operator scales: its other way, messages to the scheduler, does not know TLS."""
-
 TLS_FOLDER = "/etc/aucdist/tls"
 TLS_FILES = (f"{TLS_FOLDER}/ca.crt", f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key")
 """The folder at which a Secret of type `kubernetes.io/tls` is mounted, in the flow's pod and in the workers'."""
@@ -349,33 +343,16 @@ def manifests_of(config: KubernetesConfig, name: str, labels: dict[str, str], ow
     `labels`: the labels of the cluster, which the operator also gives to its pods and services.
     `owner`: an owner reference; Kubernetes removes the cluster with its owner.
     """
-    settings = {
-        # Blocks stay on their workers: moving them costs more than the milliseconds that it saves.
-        "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
-        "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": str([f"distributed.http.{part}" for part in ROUTES]),
-    }
-    # the only writable folder, where the image puts its caches and temporary files
-    volumes: list[Json] = [{"name": "scratch", "emptyDir": {}}]
-    mounts: list[Json] = [{"name": "scratch", "mountPath": "/scratch"}]
-    if config.tls:
-        ca, cert, key = TLS_FILES
-        settings |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True", "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": ca}
-        for role in ("SCHEDULER", "WORKER", "CLIENT"):
-            settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = cert
-            settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = key
-        volumes.append({"name": "tls", "secret": {"secretName": config.tls}})
-        mounts.append({"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True})
-    metadata, address = {"name": name, "namespace": config.namespace, "labels": labels}, address_of(config, name)
-    values = config.model_dump() | {
-        "name": name, "address": address, "protocol": address.partition(":")[0], "threads": str(config.threads),
-        "memory_limit": str(_memory_limit(config.worker)), "worker_memory": config.worker.memory,
-        "scheduler_memory": config.scheduler.memory, "minimum": config.minimum,
-        "maximum": getattr(config.workers, "maximum", None),
-        "metadata": metadata | ({} if owner is None else {"ownerReferences": [owner]}),
-        "env": [{"name": variable, "value": value} for variable, value in settings.items()],
-        "secrets": [{"secretRef": {"name": secret}} for secret in config.secrets], "volumes": volumes, "mounts": mounts,
-    }  # fmt: skip
-    made = yaml.safe_load(MANIFESTS.substitute({key: json.dumps(value) for key, value in values.items()}))
+    address = address_of(config, name)
+    metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    template = Path(__file__).with_name("dask_cluster.yaml").read_text(encoding="utf-8")
+    rendered = load_optional("jinja2").Template(template, trim_blocks=True).render(
+        config=config, metadata=metadata, address=address, protocol=address.partition(":")[0], tls_folder=TLS_FOLDER,
+        memory_limit=_memory_limit(config.worker),
+    )  # fmt: skip
+    made = yaml.safe_load(rendered)
     return [made["cluster"], *[made["autoscaler"]] * isinstance(config.workers, Adaptive)]
 
 
