@@ -19,7 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -83,8 +83,19 @@ def deserialize(data: bytes) -> Any:
         ) from None
 
 
-def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
-    """Return a value as JSON: plain ones as they are, all others as a list whose head says what it is."""
+def _not_serializable(value: Any) -> NoReturn:
+    raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} cannot be serialized")
+
+
+def _to_json(value: Any, arrays: list[np.ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
+    """Return a value as JSON: plain ones as they are, all others as a list whose head says what it is.
+
+    `arrays`: gets the arrays in the value. `other`: what is done with a value of another kind.
+    """
+
+    def inner(part: Any) -> Any:
+        return _to_json(part, arrays, other)
+
     if value is None or type(value) in PLAIN:
         return value
     if isinstance(value, np.ndarray | np.generic):
@@ -94,20 +105,24 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
         arrays.append(array)
         return ["array" if isinstance(value, np.ndarray) else "scalar", len(arrays) - 1]
     if type(value) in (list, tuple):
-        return [type(value).__name__, *(_to_json(v, arrays) for v in value)]
+        return [type(value).__name__, *map(inner, value)]
     if type(value) is dict:
-        return ["dict", *([_to_json(k, arrays), _to_json(v, arrays)] for k, v in value.items())]
+        return ["dict", *([inner(k), inner(v)] for k, v in value.items())]
     if isinstance(value, CSR):
-        parts = [_to_json(part, arrays) for part in (value.data, value.indices, value.indptr)]
-        return ["csr", CSR.index(type(value)), list(value.shape), *parts]
+        return [
+            "csr",
+            CSR.index(type(value)),
+            list(value.shape),
+            *map(inner, (value.data, value.indices, value.indptr)),
+        ]
     kind = type(value)
     fields = _fields(kind) if kind.__module__.startswith(OURS) else None
     if fields is None:
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be serialized")
+        return other(value)
     values, optional = [getattr(value, name) for name in fields], list(fields.values())
     while values and values[-1] is None and optional[len(values) - 1]:
         values.pop()  # so that older versions, which lack the field, can read records that do not use it
-    return ["record", kind.__module__, kind.__qualname__, *(_to_json(v, arrays) for v in values)]
+    return ["record", kind.__module__, kind.__qualname__, *map(inner, values)]
 
 
 def _from_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -466,27 +481,11 @@ class JournalledBlocks(Blocks):
 
 def digest(tree: Any) -> str:
     """Return a digest of a step's arguments: bytes of arrays and numbers, names of functions and classes."""
-    sha256 = hashlib.sha256()
-    _update_digest(tree, sha256.update)
+    arrays: list[np.ndarray] = []
+    text = json.dumps(
+        _to_json(tree, arrays, lambda other: f"{type(other).__name__} {getattr(other, '__qualname__', '')}")
+    )
+    sha256 = hashlib.sha256(text.encode())
+    for array in arrays:
+        sha256.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
     return sha256.hexdigest()[:16]
-
-
-def _update_digest(tree: Any, update: Callable[[bytes], None]) -> None:
-    update(type(tree).__name__.encode())
-    if isinstance(tree, np.ndarray | np.generic):
-        array = np.asarray(tree)
-        update(f"{array.dtype}{array.shape}".encode())
-        update(np.ascontiguousarray(array).tobytes())
-    elif isinstance(tree, list | tuple):
-        for item in tree:
-            _update_digest(item, update)
-    elif isinstance(tree, dict):
-        for key, item in tree.items():
-            _update_digest((key, item), update)
-    elif is_dataclass(tree) and not isinstance(tree, type):
-        for field in fields(tree):
-            _update_digest(getattr(tree, field.name), update)
-    elif isinstance(tree, bool | int | float | str) or tree is None:
-        update(repr(tree).encode())
-    else:
-        update(getattr(tree, "__qualname__", "").encode())
