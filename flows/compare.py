@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
 from aucdist.data.own_files import json_text, jsonable
 from aucdist.data.storage.files import exists, shown
@@ -27,13 +26,13 @@ from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm
 from aucdist.metrics.decisions import Costs, DecisionCosts, mean_cost_difference
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.named import NAMED_METRICS
-from aucdist.metrics.partial import SHARE, partial_auc_interval
+from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
-from flows.config.loading import Cli, Strict, flattened
+from flows.config.loading import Cli, Rate, Strict, flattened
 from flows.run_folder.folder import (
     METRICS,
     SCORES,
@@ -115,7 +114,7 @@ class CompareConfig(Strict):
     """Run folders (paths or URLs), or versions in model stores. Other folders are skipped."""
     output: Annotated[str, Cli(metavar="URL")] = "comparisons"
     """The folder or URL below which the folder of the report is made."""
-    max_fpr: float | None = Field(default=None, ge=0.0, le=1.0)
+    max_fpr: Rate = None
     """Also compare the partial AUC up to this false positive rate, such as 0.01."""
 
 
@@ -123,12 +122,10 @@ def compare(config: CompareConfig) -> Json:
     """Compare runs, and write a folder with a report.
 
     Returns what ``aucdist compare --json`` prints.
-    Raises InputError if `max_fpr` is not above 0 and at most 1, if there are fewer than two runs, if one is damaged or
+    Raises InputError if there are fewer than two runs, if one is damaged or
         has no test scores, or if their test rows or classes differ.
     """
     urls, max_fpr = [url.rstrip("/") for url in config.runs], config.max_fpr
-    if max_fpr is not None:
-        SHARE.check("max_fpr", max_fpr)
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
     named = [url for url in urls if shown(url) not in skipped]
     runs = [read_run(resolve(url, METRICS)) for url in named]

@@ -22,7 +22,6 @@ from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, CopyOption, CountOption, FileOption, PlaceArgument
 from flows.progress import RunObserver
-from flows.run_folder.folder import model_folder
 from flows.score import lines_of_values
 
 SUFFIXES = (".csv", ".parquet")
@@ -73,7 +72,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     """
     with s3_as_configured(config, observer):
         observer.stage("explain")
-        model = load_model(model_folder(config.model))
+        model = load_model(config.model)
         if config.classes and not model.classes:
             raise InputError("`--class` is for models of several classes, but this model has two: leave --class out")
         if config.highest and model.classes:
@@ -99,7 +98,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
                 [_table(*models[name], rows, ids, name, reasons.get(name)) for name in models], ignore_index=True
             )
             source = source_of(config)
-            if absolute(config.output) in map(absolute, source.format_of().part_urls(source)):
+            if absolute(config.output) in map(absolute, source.format_of().part_urls()):
                 raise InputError(f"{shown(config.output)} is a file of the data: name another one with --output")
             write_bytes(
                 config.output,

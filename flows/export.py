@@ -11,13 +11,13 @@ from aucdist.data.storage.files import absolute, exists, refuse_existing, shown,
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS, export as export_model
 from aucdist.export.cards import CARD_SUFFIXES, Scaling, card_file, card_rows, losses_of_card, to_scorecard
-from aucdist.model import load_model, load_two_classes
+from aucdist.model import load_model, load_two_classes, model_folder
 from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.loading import Cli, FileOption, PlaceArgument, Strict
 from flows.progress import RunObserver
 from flows.rows.source import open_source
-from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
+from flows.run_folder.folder import CONFIG, METRICS, data_of, read_about
 
 
 class ExportConfig(Strict):

@@ -19,7 +19,7 @@ from aucdist.extras import load_optional
 from aucdist.model import ABOUT, load_model
 from flows.config.loading import flattened
 from flows.model_store import decision_svg
-from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
 
 SCHEME = "models:"
 """The beginning of MLflow's URIs of registered models."""
@@ -162,7 +162,7 @@ def promote_to_mlflow(
     `decide`: tests the run against the version in use, given the folder of its model.
     Returns what ``aucdist promote --json`` prints.
     """
-    if load_model(model_folder(run)).classes:
+    if load_model(run).classes:
         raise InputError(
             "MLflow's registry takes models of two classes: promote this one to a folder or a bucket, or one of its classes"
         )

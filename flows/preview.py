@@ -50,7 +50,6 @@ BINS = 20
 """The number of bars of a column of numbers."""
 MAX_BARS = 12
 """The largest number of bars of a column of categories."""
-WIDTH, HEIGHT = 160.0, 56.0
 
 
 def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]]:
@@ -149,12 +148,12 @@ def preview(config: PreviewConfig) -> Json:
 
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
     """Return the warning that each of several files has rows of one class only."""
-    file_format = source.format_of()
-    parts = file_format.whole_files(source)
+    file_format = source.format_of(schema)
+    parts = file_format.whole_files()
     if not 2 <= len(parts) <= MAX_FILES or schema.classes:
         return []
     for part in parts:
-        survey = file_format.read_part(source, part, schema).survey
+        survey = file_format.read_part(part).survey
         if 0 < survey.n_rows_of(schema.positive) < survey.rows:
             return []
     return [
@@ -240,7 +239,7 @@ class ColumnDrawing(NamedTuple):
 
     `auc`: the AUC of the column alone.
     `missing`: the share of rows without a value.
-    `bars`: of each the shares of the negative and of the positive rows, as heights, and a label.
+    `bars`: of each the shares of the negative and of the positive rows, and a label.
     """
 
     name: str
@@ -262,24 +261,10 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
         sets = LabelSets.of_schema(data.schema)
         block = replace(block, y=sets.signs(sets.names().index(classes[0]["class"]))[block.code], code=None)
     sample = sample_of(LocalBlocks([block]))
-    columns = shown_columns(sample, data.schema)
-    n, n_pos = block.n_samples, block.n_pos
     page = render_template(
-        Path(__file__).with_name("preview.html"),
-        title=data.name.rpartition("/")[2],
-        rows=f"{n:,}",
-        seen=None if len(sample.values) == n else f"{len(sample.values):,}",
-        positives=f"{n_pos:,}",
-        negatives=f"{n - n_pos:,}",
-        positive=classes[0]["class"] if classes else ", ".join(data.schema.positive),
-        negative="all others" if classes else ", ".join(data.schema.negative),
-        classes=classes,
-        warnings=warnings,
-        columns=columns,
-        more=max(0, len(data.schema.columns()) - len(columns)),
-        width=WIDTH,
-        height=HEIGHT,
-    )
+        Path(__file__).with_name("preview.html"), title=data.name.rpartition("/")[2], schema=data.schema, block=block,
+        n_drawn=len(sample.values), classes=classes, warnings=warnings, columns=shown_columns(sample, data.schema),
+    )  # fmt: skip
     files.write_bytes(str(path.absolute()), page.encode())
 
 
@@ -320,9 +305,5 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
         counts = [np.bincount(cells[side[present]], minlength=len(labels)) for side in sides]
         shown_range, missing = f"{low:.4g} to {high:.4g}", 1.0 - float(present.mean())
     negative, positive = (count / max(1, int(side.sum())) for count, side in zip(counts, sides, strict=True))
-    top = max(negative.max(initial=0.0), positive.max(initial=0.0)) or 1.0  # the highest bar fills the drawing
-    bars = [
-        (HEIGHT * n / top, HEIGHT * p / top, f"{label}: {n:.1%} of negative, {p:.1%} of positive")
-        for n, p, label in zip(negative.tolist(), positive.tolist(), labels, strict=True)
-    ]
+    bars = list(zip(negative.tolist(), positive.tolist(), labels, strict=True))
     return ColumnDrawing(name, kind, auc, shown_range, missing, bars)

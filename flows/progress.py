@@ -270,11 +270,10 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
 REPORT = "dask-report.html"
 FIGURES = {
-    "round": {name: name for name in ("round", "passes", "primal", "dual", "relative_gap")} | {"tol": "tolerance"},
-    "tasks": {"done": "tasks_done", "total": "tasks_total"},
-    "about": {"bytes": "rows_bytes"},
-}
-"""The names of the figures of each event, by the names of its facts."""
+    "round": "round", "passes": "passes", "primal": "primal", "dual": "dual", "relative_gap": "relative_gap", "tol": "tolerance",
+    "done": "tasks_done", "total": "tasks_total", "bytes": "rows_bytes",
+}  # fmt: skip
+"""The names of the figures, by those of the facts of events."""
 
 
 class MetricsObserver(RunObserver):
@@ -318,9 +317,8 @@ class MetricsObserver(RunObserver):
         if event == "stage":
             self._send()
             self._stage, self._stage_start = facts["stage"], time.monotonic()
-        for fact, figure in FIGURES.get(event, {}).items():
-            if fact in facts:
-                self._figures[f"aucdist_{figure}"] = float(facts[fact])
+        for fact in FIGURES.keys() & facts.keys():
+            self._figures[f"aucdist_{FIGURES[fact]}"] = float(facts[fact])
         if event in ("round", "tasks") and (is_last(facts) or time.monotonic() - self._sent >= EVERY):
             self._send()
 

@@ -15,12 +15,12 @@ from aucdist.data.own_files import jsonable
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
-from aucdist.drift.batch import Z_95
+from aucdist.drift.batch import Z_95, more_than
 from aucdist.errors import InputError, Json
 from aucdist.metrics import average_precision_difference
 from aucdist.metrics.compare import Difference, auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
-from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model
-from aucdist.model.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
+from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model, model_folder
+from aucdist.model.held_out import HeldOutRows, load_with_seen, score_labelled
 from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep_decision, promote, read_store, remove_old_versions
 from flows.compare import Run, read_run
@@ -28,11 +28,13 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import Cli, CountOption, PlaceArgument, Strict
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
-from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, model_folder
+from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of
 
 NOT_WORSE_BY = 0.005
 """The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
 IN_USE = "the version in use"
+SURELY = 0.001
+"""The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
 
 
 class PromoteConfig(Strict):
@@ -85,8 +87,10 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; as JSON values.
     Raises InputError if the rows cannot be read, or a model was trained on some of them.
     """
-    new, old = load_model(model_folder(run)), load_model(in_use)
-    if not same_classes([new, old]):
+    new, old = load_model(run), load_model(in_use)
+    # a label must mean the same for both
+    meanings = [(s.topics, s.classes or (sorted(s.positive), sorted(s.negative))) for s in (new.schema, old.schema)]
+    if meanings[0] != meanings[1]:
         raise InputError(
             f"{shown(run)} and {IN_USE} have different classes: train with the same ones. --if always replaces it without a test"
         )
@@ -94,7 +98,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         pair = _on_test_rows(run, in_use, new)
     else:
         name, source = batch_name(config.data), source_of(config.data)
-        before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
+        before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(run, shown(run), source, name)
         pair = PairedScores(name, rows.y, rows.scores, before.scores)
     test, about = _test_ranking(pair, new, run, config.metric)
     new_probabilities, old_probabilities = new.probabilities(pair.new), old.probabilities(pair.old)
@@ -194,10 +198,25 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
 
 
 def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
-    """Return the scores of the rows of a source by a saved model that was not trained on them."""
+    """Return the scores of the rows of a source by a saved model.
+
+    `subject` and `data`: the names of the model and of the rows, for the error.
+    Raises InputError if the model was trained on some of the rows, beyond those that are equal by chance. The test rows of the
+        model's own run, which it was not trained on, show how many rows are equal by chance. If the run had no test rows, no row
+        may be among the training rows.
+    """
     model, (profile, seen) = load_with_seen(folder)
     rows = score_labelled(model, source, seen, row_ids, name=data)
-    refuse_trained_on(rows, profile, subject, data)
+    by_chance = profile.test_checked and (
+        more_than(rows.known, rows.checked, profile.test_known, profile.test_checked) >= SURELY
+    )
+    if rows.known and not by_chance:
+        n = len(rows.row_id)
+        number = f"{'' if rows.checked == n else 'about '}{round(rows.known / rows.checked * n):,}"
+        raise InputError(
+            f"{subject} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows "
+            "that neither model has seen with --data, or give --if always"
+        )
     return rows
 
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
 from aucdist.model import batch_scoring
@@ -15,7 +14,6 @@ from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, CopyOption, Natural, PlaceArgument
 from flows.progress import RunObserver
-from flows.run_folder.folder import model_folder
 
 
 class ScoreConfig(UnlabelledRef):
@@ -45,7 +43,7 @@ def score(config: ScoreConfig, observer: RunObserver) -> Json:
     with started(config, "score", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
         scoring = stages(
-            "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,
+            "survey", batch_scoring.plan_scoring, config.model, source_of(config), config.output,
             each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
             top=config.top, copied=tuple(config.copied),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
-from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
+from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import point_sentences, render_template
 from aucdist.store import promote, read_version
@@ -25,7 +25,6 @@ from flows.run_folder.folder import (
     THRESHOLD_ROWS,
     configuration_of,
     counts_of,
-    model_folder,
     read_about,
     read_scores,
     read_threshold_rows,

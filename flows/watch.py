@@ -23,7 +23,7 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json, printable
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
-from aucdist.model import batch_scoring, digest_of_model
+from aucdist.model import batch_scoring, digest_of_model, model_folder
 from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import alarm_text, evidence_text, metric_text
@@ -39,7 +39,6 @@ from flows.run_folder.folder import (
     counts_of,
     max_fpr_of,
     members_of,
-    model_folder,
     read_about,
     read_scores,
 )
@@ -153,7 +152,7 @@ def open_watched(config: WatchConfig) -> Watched:
         )
     folder = store.folder_of(change) if change else absolute(model_folder(config.model))
     model, (profile, _) = load_with_seen(folder)
-    state = WatchState(absolute(config.state or f"{store.url}/watch").rstrip("/"))
+    state = WatchState(absolute(config.state or f"{store.url}/watch"))
     return Watched(
         folder, digest_of_model(folder), change.version if change else None, model, profile, state, config.alerts_only
     )
@@ -172,7 +171,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one with --batch"
         )
-    scores = absolute(config.scores).rstrip("/") if config.scores else None
+    scores = absolute(config.scores) if config.scores else None
     alarms = []
     try:
         counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)

@@ -331,21 +331,22 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
     return [block.take(dealt == b, index=b) for b in range(n_blocks)]
 
 
+def _made_once(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Cache what a function makes of a basis. Each Newton step needs it, and making it can take longer than the step."""
+
+    def made(basis: CodeBasis, *options: Any) -> Any:
+        key = id(basis.values), make, *options
+        if key not in _MADE:
+            weakref.finalize(basis.values, _MADE.pop, key, None)
+            _MADE[key] = make(basis, *options)
+        return _MADE[key]
+
+    return made
+
+
+@_made_once
 def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
-    """Return the values of all basis functions in all cells, float64 of shape (n_cells, n_features). The matrix is cached."""
-    return _made_once(basis, _matrix_of_basis)
-
-
-def _made_once(basis: CodeBasis, make: Callable[..., Any], *options: Any) -> Any:
-    """Return ``make(basis)`` from a cache. Each Newton step needs it, and making it can take longer than the step."""
-    key = id(basis.values), make, *options
-    if key not in _MADE:
-        weakref.finalize(basis.values, _MADE.pop, key, None)
-        _MADE[key] = make(basis, *options)
-    return _MADE[key]
-
-
-def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
+    """Return the values of all basis functions in all cells, float64 of shape (n_cells, n_features)."""
     cells = np.arange(len(basis.offsets) - 1)
     starts, widths = (np.repeat(values, np.diff(basis.starts)) for values in (basis.starts[:-1], basis.widths))
     rows, columns = np.divmod(cells - starts, np.maximum(widths, 1))
@@ -359,6 +360,7 @@ def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
     return matrix
 
 
+@_made_once
 def _change_basis(basis: CodeBasis, function: Callable[[np.ndarray], np.ndarray]) -> CodeBasis:
     """Apply a function with f(0) = 0 to all values of a basis, and return the new basis.
 
@@ -395,7 +397,7 @@ def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Row
     """Apply a function with f(0) = 0 to each value of the rows."""
     if not isinstance(rows, BinRows):
         return rows._replace(values=function(rows.values.astype(np.float64, copy=False)))
-    return BinRows(rows.codes, _made_once(rows.basis, _change_basis, function))
+    return BinRows(rows.codes, _change_basis(rows.basis, function))
 
 
 def column_squares(rows: Rows, coefs: np.ndarray) -> np.ndarray:

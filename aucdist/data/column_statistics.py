@@ -15,7 +15,6 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, csr_ranges, dense_ranges
 
 ROWS_AT_ONCE = 4096
-IMPUTES = ("refuse", "keep", "mean", "median")
 KEPT_BITS = 10
 MEDIAN_ERROR = 2.0**-KEPT_BITS
 """A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers

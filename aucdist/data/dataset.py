@@ -14,6 +14,9 @@ PARTS: tuple[DatePart, ...] = get_args(DatePart)
 """The parts of a date. Monday is weekday 0. `hour` has the minutes as a fraction, and `days`, which counts from
 1970-01-01 in UTC, has the time."""
 
+Scale = Literal["none", "standard", "minmax", "maxabs", "unit-row"]
+Impute = Literal["refuse", "keep", "mean", "median"]
+
 
 def date_features(column: str, parts: Iterable[str]) -> list[str]:
     """Return the names of the features of a column of dates."""

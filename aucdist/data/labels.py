@@ -52,21 +52,13 @@ class Labels:
         names, places = np.unique(np.array(spelled, dtype=object), return_inverse=True)
         return cls(places[codes], tuple(names.tolist()), topics)
 
-    def rows_of_names(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Return the number of rows of each of `names` that occurs."""
         return {
             name: n
             for name, n in zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True)
             if n
         }
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of rows of each class that occurs; with `topics` a row counts for each of its own."""
-        counts: dict[str, int] = {}
-        for name, n in self.rows_of_names().items():
-            for topic in name.split(",") if self.topics else [name]:
-                counts[topic] = counts.get(topic, 0) + n
-        return counts
 
     def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> np.ndarray:
         """Return +1 for rows of a positive class and -1 for rows of a negative one: int8 of shape (n_samples,).

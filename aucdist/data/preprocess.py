@@ -11,8 +11,6 @@ from pydantic import AfterValidator, Field, PlainSerializer
 
 from aucdist.data.block import Block, EachBlock, as_dense, row_squares
 from aucdist.data.column_statistics import (
-    IMPUTES,
-    MEDIAN_ERROR,
     STATISTICS,
     Moments,
     entry_at,
@@ -20,14 +18,13 @@ from aucdist.data.column_statistics import (
     first_missing,
     moments,
 )
-from aucdist.data.dataset import category_features
+from aucdist.data.dataset import Impute, Scale, category_features
 from aucdist.data.own_files import CHECKED, Count, to_jsonable
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
 WITHOUT_FILL = ("refuse", "keep")
 """The values of `impute` that do not replace missing values."""
-SCALES = ("none", "standard", "minmax", "maxabs", "unit-row")
 CENTRING = ("standard", "minmax")
 
 
@@ -55,15 +52,15 @@ class Preprocessor:
     log1p : tuple of int
         The columns that are transformed by log(1 + x).
     scale : str
-        One of `SCALES`.
+        How the features are scaled; see `fit_preprocessor`.
     shift, factor : ndarray of shape (n_features,), float64, or None
         None if features are not scaled.
     impute : str
-        One of `aucdist.data.column_statistics.IMPUTES`.
+        What replaces missing values; see `fit_preprocessor`.
     fill : ndarray of shape (n_features,), float64, or None
         The values that replace missing ones. If None, missing values raise an error.
     fill_error : float
-        A bound on the relative error of `fill`, which is approximate for medians.
+        Of models of earlier versions; it is not used.
 
     Examples
     --------
@@ -79,10 +76,10 @@ class Preprocessor:
     __pydantic_config__ = CHECKED
 
     log1p: tuple[Count, ...]
-    scale: str
+    scale: Scale
     shift: Floats | None
     factor: Floats | None
-    impute: str = "refuse"  # missing in older models
+    impute: Impute = "refuse"  # missing in older models
     fill: Floats | None = None
     fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
@@ -133,12 +130,8 @@ class Preprocessor:
     def check(self, n_features: int) -> None:
         """Raise an InputError unless a preprocessor that was loaded from a file fits rows with this number of features.
 
-        Its scaling and imputation must be known, and no array may be missing that they need.
+        No array may be missing that its scaling and imputation need.
         """
-        if self.scale not in SCALES:
-            raise unknown("scale", self.scale, SCALES)
-        if self.impute not in IMPUTES:
-            raise unknown("impute", self.impute, IMPUTES)
         needed = (self.scale not in ("none", "unit-row"), self.scale in CENTRING)
         if (self.factor is not None, self.shift is not None) != needed:
             raise InputError(
@@ -162,9 +155,9 @@ def fit_preprocessor(
     feature_names: Sequence[str],
     *,
     log1p: Literal["numeric"] | list[str] | None,
-    scale: str,
+    scale: Scale,
     categories: Mapping[str, Sequence[str]],
-    impute: str = "refuse",
+    impute: Impute = "refuse",
 ) -> Preprocessor:
     """Fit the preprocessing to the training rows, which are read at most twice.
 
@@ -197,7 +190,7 @@ def fit_preprocessor(
             if name not in feature_names:
                 raise unknown("feature in `log1p`:", name, feature_names)
     columns = tuple(i for i, name in enumerate(feature_names) if name in chosen)
-    fill, error = None, 0.0
+    fill = None
     if impute == "keep" and scale != "none":
         raise InputError(
             f"`impute: keep` leaves missing values to a feature map, which bins the features as they are: use `scale: none`, "
@@ -205,10 +198,10 @@ def fit_preprocessor(
         )
     if impute not in WITHOUT_FILL:
         statistics = functools.reduce(operator.add, each(STATISTICS[impute].of))
-        fill, error = statistics.fill(), MEDIAN_ERROR if impute == "median" else 0.0
+        fill = statistics.fill()
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
-        return Preprocessor(columns, scale, None, None, impute, fill, error)
+        return Preprocessor(columns, scale, None, None, impute, fill)
     # values that overflow raise an error below
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         statistics = functools.reduce(
@@ -232,7 +225,7 @@ def fit_preprocessor(
             _refuse_infinite(
                 array, feature_names, "its values are too large or too small to be scaled; use log1p or `none`"
             )
-    return Preprocessor(columns, scale, shift, factor, impute, fill, error)
+    return Preprocessor(columns, scale, shift, factor, impute, fill)
 
 
 def _moments(

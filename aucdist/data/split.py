@@ -132,7 +132,9 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     InputError
         If a side has no rows or, for two classes, rows of one class only.
     """
-    time, y, group, coded = joined_columns(each(functools.partial(_time_and_labels, column)))
+    time, y, group, coded = joined_columns(
+        each(lambda block: (Columns(block)[column], block.y, block.group, block.code))
+    )
     groups = latest = None
     if group is not None:
         groups, at = np.unique(group, return_inverse=True)
@@ -161,10 +163,6 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
                 f"use another share of `last` rows{', or a shorter `gap`' if gap and side == 'training' else ''}"
             )
     return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
-
-
-def _time_and_labels(column: int, block: Block) -> Arrays:
-    return Columns(block)[column], block.y, block.group, block.code
 
 
 def find_split(

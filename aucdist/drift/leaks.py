@@ -60,16 +60,16 @@ def sample_of(blocks: Blocks) -> Sample:
     """Return at most `MAX_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
     wide = blocks.n_features > MAX_FEATURES
     rates = [min(1.0, MAX_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
-    rows = drawn_rows(blocks, _sampled, rates, 0 if wide else blocks.n_features)
+
+    def sampled(block: Block) -> Summary:
+        """Return the rows whose scrambled ids are small enough, with their first features."""
+        share = np.where(block.y == 1, rates[1], rates[0])
+        rows = block.take(scrambled(block.row_id, SEED) / 2.0**64 <= share)
+        return [rows.with_X(rows.X[:, : 0 if wide else None])]
+
+    rows = drawn_rows(blocks, sampled)
     values = as_dense(rows.X).astype(np.float64, copy=False)
     return Sample(values, rows.y == 1, rows.row_id, rates[1] / rates[0])
-
-
-def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
-    """Return the rows of a block whose scrambled ids are small enough, with their first features."""
-    share = np.where(block.y == 1, rates[1], rates[0])
-    rows = block.take(scrambled(block.row_id, SEED) / 2.0**64 <= share)
-    return [rows.with_X(rows.X[:, :n_features])]
 
 
 class ColumnRanking(NamedTuple):

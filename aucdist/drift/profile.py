@@ -213,7 +213,13 @@ def fit_columns(
         edges = tuple(bins_of(values[j], weight, N_BINS).edges.tolist())
         columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
     columns.sort(key=lambda column: column.at[0])
-    totals = blocks.sum(_count_step, tuple(columns))
+
+    def count(block: Block) -> Summary:
+        values = Columns(block)
+        counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
+        return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block.rows, block.weight)}
+
+    totals = blocks.sum(count)
     ranges = totals["ranges"]
     counted, place = [], 0
     for column in columns:
@@ -236,9 +242,3 @@ def score_bins(scores: ScoreCounts, rows: Any, intercept: float) -> ScoreBins:
     edges = bins_of(values, mass, N_BINS).edges
     counts = np.bincount(np.searchsorted(edges, values, "left"), mass, minlength=len(edges) + 1)
     return ScoreBins(rows, tuple(edges.tolist()), tuple(round(n) for n in counts))
-
-
-def _count_step(block: Block, columns: tuple[WatchedColumn, ...]) -> Summary:
-    values = Columns(block)
-    counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
-    return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block.rows, block.weight)}

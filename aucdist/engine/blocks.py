@@ -216,7 +216,7 @@ class Blocks(ABC):
             if len(known) == len(self.infos):
                 self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
-                self._ranges = self.sum(find_ranges)
+                self._ranges = self.sum(lambda block: ColumnRanges.of(block.rows, block.weight))
         assert self._ranges is not None
         return self._ranges
 
@@ -396,18 +396,9 @@ class _WithoutMemory:
         return self.function(block, *args)
 
 
-def find_ranges(block: Block) -> ColumnRanges:
-    """Return the ranges of the columns."""
-    return ColumnRanges.of(block.rows, block.weight)
-
-
 def all_rows(blocks: Blocks) -> Block:
     """Return the rows of all blocks, which this process has to have the memory for."""
-    return stacked(blocks.sum(_in_list))
-
-
-def _in_list(block: Block) -> Summary:
-    return [block]
+    return stacked(blocks.sum(lambda block: [block]))
 
 
 def drawn_rows(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:

@@ -184,9 +184,7 @@ def load_model(url: str) -> LinearModel:
     """
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
-    folder, k = _split_class(resolve(url.rstrip("/")))
-    if not exists(f"{folder}/{ABOUT}") and exists(f"{folder}/model/{ABOUT}"):
-        folder = f"{folder}/model"
+    folder, k = _split_class(url)
     where = shown(folder)
     try:
         content = _read_json(folder)
@@ -223,12 +221,24 @@ def load_two_classes(url: str, purpose: str) -> LinearModel:
     return model
 
 
+def model_folder(url: str) -> str:
+    """Return the folder of a model, given this folder, its run folder, or a model store with or without ``@3``.
+
+    The file of a scorecard is returned unchanged.
+    """
+    if is_card(url):
+        return url
+    url = resolve(url.rstrip("/"))
+    run_model = f"{url}/model"
+    return run_model if not exists(f"{url}/{ABOUT}") and exists(f"{run_model}/{ABOUT}") else url
+
+
 def _split_class(url: str) -> tuple[str, int | None]:
     """Return the folder of a model, and the position of the class that its URL names."""
-    folder, _, last = url.rpartition("/")
+    folder, _, last = url.rstrip("/").rpartition("/")
     if re.fullmatch(r"class-\d{5}", last) and not exists(f"{url}/{ABOUT}"):
-        return folder, int(last.removeprefix("class-"))
-    return url, None
+        return model_folder(folder), int(last.removeprefix("class-"))
+    return model_folder(url), None
 
 
 def digest_of_model(url: str) -> str:
@@ -246,7 +256,7 @@ def files_of_model(url: str) -> dict[str, bytes]:
     Parameters and errors are those of `load_model`.
     """
     model = load_model(url)
-    folder, k = _split_class(resolve(url))
+    folder, k = _split_class(url)
     content = _read_json(folder)
     if k is not None or content["format"] != FORMAT:
         return model_content(model)

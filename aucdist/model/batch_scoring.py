@@ -24,11 +24,11 @@ from typing_extensions import TypedDict
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.parts import StoredPart, parse_part
+from aucdist.data.formats.parts import StoredPart
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import CHECKED, OPEN, REPAIR, Count, Sha256, parse_checked, read_json, write_json
-from aucdist.data.shards.manifest import below, manifest_of
+from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.shards.reading import BlockReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
@@ -36,9 +36,8 @@ from aucdist.data.storage.files import absolute, opened, shown
 from aucdist.data.storage.urls import Url, secret_urls
 from aucdist.errors import InputError, Json
 from aucdist.metrics.decisions import Costs, DecisionCosts
-from aucdist.model import digest_of_model, is_card, load_model
+from aucdist.model import digest_of_model, load_model, model_folder
 from aucdist.model.linear_model import LinearModel
-from aucdist.store import resolve
 
 LARGEST = b"aucdist.largest_costs_of_classes"
 """In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
@@ -267,7 +266,7 @@ class Scoring:
     @property
     def url(self) -> str:
         """The file from which workers read it."""
-        return below(self.output, IN_PROGRESS)
+        return f"{self.output}/{IN_PROGRESS}"
 
     @property
     def secret_urls(self) -> tuple[Url, ...]:
@@ -276,7 +275,7 @@ class Scoring:
 
     def part(self, index: int) -> str:
         """Return the URL of a part of the scores."""
-        return below(self.output, f"part-{index:05d}.parquet")
+        return f"{self.output}/part-{index:05d}.parquet"
 
 
 def plan_scoring(
@@ -294,7 +293,7 @@ def plan_scoring(
     Parameters
     ----------
     model : str
-        The folder of the model, the file of a scorecard, or a model store, or ``store@3``: a path or an fsspec URL.
+        As `aucdist.model.load_model` takes it.
     source : Source
         The rows. They need no label; columns that the model does not have are not read.
     output : str
@@ -316,8 +315,7 @@ def plan_scoring(
         If there is no such model or data set, if its features are not those of the model, or if `output` cannot be written to
         or has other files.
     """
-    model, output = absolute(model), absolute(output)
-    model = model if is_card(model) else resolve(model)
+    model, output = model_folder(absolute(model)), absolute(output)
     loaded = load_model(model)
     if contributions:
         loaded.contribution_names()  # raises an error for models without contributions
@@ -340,7 +338,7 @@ def plan_scoring(
     reader = _reader_of_earlier_run(output, key, source)
     if reader is None:
         # Check that the output can be written before the long survey.
-        write_json(below(output, IN_PROGRESS), {"key": key})
+        write_json(f"{output}/{IN_PROGRESS}", {"key": key})
         reader = open_rows(source, schema=loaded.schema_of_labels, labelled=False, **opening)
         if read_scoring(output).key != key:
             raise _replaced(output)
@@ -355,7 +353,7 @@ def read_scoring(output: str) -> Scoring:
 
     Raises InputError if its file is missing or damaged.
     """
-    return replace(read_json(below(output, IN_PROGRESS), Scoring), output=output)
+    return replace(read_json(f"{output}/{IN_PROGRESS}", Scoring), output=output)
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader | None:
@@ -363,7 +361,7 @@ def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader
 
     Raises InputError if the folder has other files.
     """
-    earlier = read_scoring(output) if files.exists(below(output, IN_PROGRESS)) else None
+    earlier = read_scoring(output) if files.exists(f"{output}/{IN_PROGRESS}") else None
     if earlier and earlier.key == key and earlier.reader:
         if earlier.reader.is_of(source):
             return earlier.reader
@@ -390,7 +388,7 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
     if fields.get("header"):
         rules.pop("columns", None)  # the column names of files without a header
     read = parse_source(rules | fields, f"{source.display_name}, read as the model says", labelled=False)
-    changes = {"classes": None, "features": None} | file_format.for_scoring(read, model.schema)
+    changes = {"classes": None, "features": None} | read.format_of().for_scoring(model.schema)
     if labelled:
         label = read.label if read.label is not None or not file_format.needs_label else model.schema.label
         changes = {key: v for key, v in (changes | {"label": label}).items() if key in file_format.fields or v is None}
@@ -406,7 +404,7 @@ def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
 
 
 def _replaced(output: str) -> InputError:
-    where = files.shown(below(output, IN_PROGRESS))
+    where = files.shown(f"{output}/{IN_PROGRESS}")
     return InputError(f"another run has replaced {where} since this one began: start again, with another output")
 
 
@@ -468,7 +466,7 @@ def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) ->
         update={"label": None, "keep": columns, "categorical": columns, "missing": "keep"}
     )
     try:
-        parsed = parse_part(source, None, reader.parts[index]).texts if columns and reader.parts else {}
+        parsed = source.format_of().read_part(reader.parts[index]).texts if columns and reader.parts else {}
     except InputError as e:
         raise type(e)(str(e).replace("`keep`", "`--copy`")) from None
     texts: dict[str, pa.Array] = {}
@@ -531,5 +529,5 @@ def write_summary(scoring: Scoring, parts: Sequence[Json]) -> Json:
     if scoring.cost is not None:
         done["cost"] = scoring.cost.mean_cost([part["cost"] for part in parts])
     listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]
-    files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": listed}, indent=1).encode())
+    files.write_bytes(f"{scoring.output}/{DONE}", json.dumps(done | {"files": listed}, indent=1).encode())
     return done

@@ -1,6 +1,5 @@
 """Score labelled rows by a model, and count how many of them the model was trained on."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,16 +7,12 @@ import numpy as np
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
-from aucdist.drift.batch import more_than
 from aucdist.drift.leaks import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
-from aucdist.model import DIGESTS, PROFILE, load_model
+from aucdist.model import DIGESTS, PROFILE, load_model, model_folder
 from aucdist.model.batch_scoring import members_of, source_for_scoring
 from aucdist.model.linear_model import LinearModel
-
-SURELY = 0.001
-"""The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
 
 
 class HeldOutRows(NamedTuple):
@@ -83,34 +78,6 @@ def score_labelled(
     return HeldOutRows(row_id[order], y[order], scores[order], checked, known)
 
 
-def refuse_trained_on(rows: HeldOutRows, profile: Profile, subject: str, data: str) -> None:
-    """Raise an InputError if a model was trained on some of the rows, beyond those that are equal by chance.
-
-    The test rows of the model's own run, which it was not trained on, show how many rows are equal by chance. If the run had
-    no test rows, no row may be among the training rows.
-
-    Parameters
-    ----------
-    profile : Profile
-        The profile of the model.
-    what, data : str
-        The names of the model and of the rows, for the error.
-    """
-    if not rows.known:
-        return
-    by_chance = profile.test_checked and (
-        more_than(rows.known, rows.checked, profile.test_known, profile.test_checked) >= SURELY
-    )
-    if by_chance:
-        return
-    n = len(rows.row_id)
-    number = f"{'' if rows.checked == n else 'about '}{round(rows.known / rows.checked * n):,}"
-    raise InputError(
-        f"{subject} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
-        "neither model has seen with --data, or give --if always"
-    )
-
-
 def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
     """Return a model of two classes or of several, and what it stores about its training rows.
 
@@ -119,7 +86,7 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     InputError
         If there is no such model, if it is damaged, or if it stores nothing about its training rows.
     """
-    model = load_model(folder)
+    model, folder = load_model(folder), model_folder(folder)
     if not exists(f"{folder}/{PROFILE}"):
         raise InputError(
             f"{shown(folder)} has no {PROFILE}, so nothing is known about its training rows: train it with `aucdist train`"
@@ -127,13 +94,3 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
     digests = f"{folder}/{DIGESTS}"
     return model, (profile, RowDigests.from_bytes(read_bytes(digests), shown(digests)))
-
-
-def same_classes(models: Sequence[LinearModel]) -> bool:
-    """Return whether the same classes are positive for all models, so that a label means the same for each.
-
-    Models of several classes must have the same classes.
-    """
-    schemas = [model.schema for model in models]
-    meanings = [(s.topics, s.classes or (sorted(s.positive), sorted(s.negative))) for s in schemas]
-    return all(meaning == meanings[0] for meaning in meanings)

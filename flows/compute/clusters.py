@@ -24,8 +24,8 @@ from typing_extensions import TypedDict
 from aucdist import __version__
 from aucdist.data.own_files import CHECKED, Sha256, json_digest, jsonable, read_json
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.data.storage.faults import long_retries, storage_errors
-from aucdist.data.storage.files import open_fs, remove, write_bytes
+from aucdist.data.storage.faults import long_retries
+from aucdist.data.storage.files import remove, store, write_bytes
 from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
 from aucdist.engine.steps import number_of_threads
@@ -363,8 +363,7 @@ class ResultCache:
 
     def __init__(self, url: str, *common: Any):
         self._url, self._common = url, common
-        with storage_errors(url, "read"):
-            fs, path = open_fs(url)
+        with store(url, "read") as (fs, path):
             stored = fs.find(path) if fs.exists(path) else []
             self._files = {file.removeprefix(path).lstrip("/") for file in stored}
 

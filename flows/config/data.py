@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
 
+from aucdist.data.dataset import Impute, Scale
 from aucdist.data.formats.registry import format_from_bytes, format_from_suffix
 from aucdist.data.formats.source_fields import EachOf
 from aucdist.data.labels import EACH
@@ -172,14 +173,14 @@ class DataConfig(DataRef):
     threshold_rows: ShareOrNone = None
     """The share of the training rows that sets the threshold of `operating_point` and is left out of the fit. These
     threshold rows are drawn at random, or are the last rows if `test.time` is given."""
-    impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
+    impute: Impute = "refuse"
     """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows. The median
     is approximate, with a relative error of at most 0.1 %. `keep` leaves them missing, which needs `features: bins`,
     `leaves` or `auto`."""
     log1p: Literal["numeric"] | list[str] | None = None
     """The features that are transformed by log(1 + x): a list of names, or `numeric` for all
     features that are not the 0/1 features of a category."""
-    scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
+    scale: Scale = "none"
     """How the features are scaled. The scaling is learnt from the training rows."""
 
     @model_validator(mode="before")
@@ -332,14 +333,14 @@ def _entry(data: str) -> Json:
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
     # loads NumPy, SciPy and compiled kernels
-    from aucdist.data.shards.manifest import CURRENT, GENERATION, SHARD, below
+    from aucdist.data.shards.manifest import CURRENT, GENERATION, SHARD
 
     if GENERATION.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
     if not on_the_web:  # a folder: the suffixes of all files must agree
         # The Parquet files of Delta and Iceberg tables may hold rows that were deleted.
         for name, form in ((CURRENT, "shards"), ("_delta_log", "delta"), ("metadata/version-hint.text", "iceberg")):
-            if files.exists(below(url, name)):
+            if files.exists(f"{url.rstrip('/')}/{name}"):
                 return {"source": url, "format": form}
         listed = files.expand(url)
         if any(map(SHARD.fullmatch, listed)):

@@ -61,7 +61,7 @@ def first_rows(source: Source) -> FirstRows:
 
     Raises InputError if the file cannot be read, or has no such label column.
     """
-    urls = source.format_of().part_urls(source)
+    urls = source.format_of().part_urls()
     if source.format != "csv":
         return _of_arrow(source, urls)
     data, share = head_of(urls[0])
@@ -117,7 +117,7 @@ def survey(source: Source) -> tuple[Survey, float, dict[str, str]]:
     if source.format in ("keel", "arff") and "missing" not in source.model_fields_set:
         source = source.model_copy(update={"missing": "keep"})
     # both formats read files
-    parsed = source.format_of().parse(data, source, FilePart(url), None)  # type: ignore[attr-defined]
+    parsed = source.format_of().parse(data, FilePart(url))  # type: ignore[attr-defined]
     surveyed: Survey = parsed.survey
     numbers = [name for name in surveyed.columns if name not in parsed.texts]
     constant = {name: "one value" for name, texts in parsed.texts.items() if (texts.codes == texts.codes[:1]).all()}
@@ -157,10 +157,10 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
             tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
         table, share = pa.concat_tables(tables, promote_options="permissive"), n_bytes / all_bytes if all_bytes else 1.0
     elif isinstance(file_format, LoadedFormat):
-        table = file_format.table(urls[0], source)
+        table = file_format.table(urls[0])
     else:
         assert isinstance(file_format, ArrowFileFormat)
-        table = file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source)
+        table = file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where)
     table = filtered(table, source, where)
     table = table.rename_columns(unique(table.column_names, where, source))
     most = max(1000, MAX_CELLS // max(1, table.num_columns))

@@ -362,7 +362,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
     positive, guessed, _ = _positive(source, labels, source.display_name, "the labels have", [], whole=share == 1.0)
     file_format = source.format_of()
-    n_features = len(file_format.feature_names(source, surveyed))
+    n_features = len(file_format.feature_names(surveyed))
     sparse = _is_sparse(source, file_format.is_sparse(surveyed, n_features))
     keys = _given_keys(source, source, output)
     comments: Json = {"positive": guessed, "drop": constant}

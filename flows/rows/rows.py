@@ -124,7 +124,7 @@ class Rows:
 
         Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the place of their set (int32).
         """
-        return joined_columns(self.each(parallel_map)(partial(_attributes, names)))
+        return joined_columns(self.each(parallel_map)(lambda block: tuple(getattr(block, name) for name in names)))
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
@@ -146,17 +146,26 @@ class Rows:
             n_test, n_pos = sum(split.n_test), split.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
 
-        def side(is_test_side: bool, n: int, n_pos: int) -> Rows:
+        def side(is_on_side: Callable[[Block], np.ndarray], n: int, n_pos: int) -> Rows:
             n_bytes, n_pos = int(n / self.n_samples * self.n_bytes), n_pos if n_classes is None else 0
-            return self._changed(partial(_side_of, split, is_test_side), n_samples=n, n_pos=n_pos, n_bytes=n_bytes)
+            return self._changed(
+                lambda block: block.take(is_on_side(block), index=block.index),
+                n_samples=n,
+                n_pos=n_pos,
+                n_bytes=n_bytes,
+            )
 
-        return side(False, n_train, n_pos_train), side(True, n_test, n_pos), split
+        return side(split.is_train, n_train, n_pos_train), side(split.is_test, n_test, n_pos), split
 
     def with_features(self, kept: Sequence[int]) -> "Rows":
         """Return the same rows with some of their features, given by their places."""
         n_bytes, largest = (int(len(kept) / self.n_features * size) for size in (self.n_bytes, self.largest_block))
-        change = partial(_with_features, np.asarray(kept))
-        return self._changed(change, n_features=len(kept), n_bytes=n_bytes, largest_block=largest)
+        return self._changed(
+            lambda block: block.with_X(block.X[:, list(kept)]),
+            n_features=len(kept),
+            n_bytes=n_bytes,
+            largest_block=largest,
+        )
 
     def without_groups(self) -> "Rows":
         """Return the same rows without their groups, which only the split needed."""
@@ -232,18 +241,6 @@ class Rows:
 def load_and_apply(loader: Loader, function: Callable[[Block], Any], item: Any) -> Any:
     """Read a block, and return the result of a function of it."""
     return function(loader(item))
-
-
-def _attributes(names: tuple[str, ...], block: Block) -> tuple[np.ndarray | None, ...]:
-    return tuple(getattr(block, name) for name in names)
-
-
-def _side_of(split: Split | TimeSplit, test: bool, block: Block) -> Block:
-    return block.take(split.is_test(block) if test else split.is_train(block), index=block.index)
-
-
-def _with_features(kept: np.ndarray, block: Block) -> Block:
-    return block.with_X(block.X[:, kept])
 
 
 def _time_feature(time: str, schema: Schema) -> int:

@@ -81,7 +81,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         unsplit = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
         n_blocks = unsplit.train.n_blocks
     elif config.direct:
-        unsplit, n_blocks = None, len(source.format_of().split(source, n_blocks))
+        unsplit, n_blocks = None, len(source.format_of().split(n_blocks))
     else:
         here = read_rows(config, n_blocks, encode=encode)
         return RowSource(here.train.n_blocks, here, lambda *_: here)

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,15 +25,14 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
 from aucdist.data.storage.faults import FULL, long_retries, retried, storage_errors
-from aucdist.data.storage.files import exists, local_path, open_fs, read_bytes, shown
+from aucdist.data.storage.files import exists, local_path, read_bytes, shown, store
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.scores import encoded_rows
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.model import ABOUT, is_card, load_model
+from aucdist.model import load_model
 from aucdist.model.linear_model import LinearModel
-from aucdist.store import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml, validated
 from flows.config.model import ModelConfig
@@ -74,18 +72,6 @@ def configuration_of(run: str) -> Json:
 def data_of(run: str) -> DataConfig:
     """Return the data that a run was trained on, as its configuration says; errors as `configuration_of`."""
     return validated(DataConfig, configuration_of(run).get("data"), f"{shown(run)}/{CONFIG}: data")
-
-
-def model_folder(url: str) -> str:
-    """Return the folder of a model, given this folder, its run folder, or a model store with or without ``@3``.
-
-    The file of a scorecard is returned unchanged.
-    """
-    if is_card(url):
-        return url
-    url = resolve(url.rstrip("/"))
-    run_model = f"{url}/model"
-    return run_model if not exists(f"{url}/{ABOUT}") and exists(f"{run_model}/{ABOUT}") else url
 
 
 class RunFolder(NamedTuple):
@@ -179,24 +165,23 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
 @contextmanager
 def _remote(output: str, name: str) -> Iterator[RunFolder]:
     url = f"{output.rstrip('/')}/{name}"
-    with storage_errors(output, "write"):
-        fs, path = open_fs(url)
-        retried(lambda: fs.pipe_file(f"{path}/.probe", b"can this be written?"))
-        retried(lambda: fs.rm(f"{path}/.probe"))
+    with store(url, "write") as (fs, path):
+        retried(fs.pipe_file, f"{path}/.probe", b"can this be written?")
+        retried(fs.rm, f"{path}/.probe")
 
     def publish() -> None:
         is_published = False
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
             with storage_errors(url, "write"), long_retries():
-                if retried(lambda: fs.exists(f"{path}/{METRICS}")):
+                if retried(fs.exists, f"{path}/{METRICS}"):
                     raise RunError(
                         f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another folder with "
                         "--output, and run again"
                     )
                 is_published = True
                 for file in files:
-                    retried(partial(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}"))
+                    retried(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}")
         except BaseException as e:  # also if a signal ends the process
             if is_published:
                 with suppress(Exception):  # if writing fails, removing may fail as well
@@ -367,7 +352,7 @@ def read_scores(run: str) -> pd.DataFrame:
             raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
         table["score"] -= about["threshold"]
     elif old:
-        model = load_model(model_folder(run))
+        model = load_model(run)
         columns = [f"score {name}" for name in model.classes]
         table[columns] = (table[columns] + [weights.intercept for weights in model.weights]) / model.spreads
     return table.sort_values(ROW_ID, ignore_index=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_and_keel import CsvFormat
-from aucdist.data.formats.parts import parse_part
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.sources import find_source, parse_source
 from aucdist.data.storage import files
@@ -35,7 +34,7 @@ def svmlight() -> Iterator[Row]:
     for name, times in (("a9a", 50), ("news20", 1), ("usps-esl", 5)):
         source, data = find_source(name), text_of(name) * times
         yield compare_speeds(
-            f"svmlight {name} x {times}", data, partial(SvmlightFormat().parse, data, source, FilePart(name), None),
+            f"svmlight {name} x {times}", data, partial(SvmlightFormat(source).parse, data, FilePart(name)),
             {"scikit-learn": partial(of_stream, load_svmlight_file, data)},
         )  # fmt: skip
 
@@ -53,7 +52,7 @@ def csv() -> Iterator[Row]:
             "pandas": partial(of_stream, partial(pd.read_csv, header=header), data),
             "pyarrow": partial(of_stream, partial(pyarrow.csv.read_csv, read_options=options), data),
         }
-        yield compare_speeds(f"CSV {name}", data, partial(CsvFormat().parse, data, source, FilePart(name), None), peers)
+        yield compare_speeds(f"CSV {name}", data, partial(CsvFormat(source).parse, data, FilePart(name)), peers)
 
 
 def in_parts() -> Iterator[Row]:
@@ -62,13 +61,11 @@ def in_parts() -> Iterator[Row]:
         path = Path(folder) / "a9a"
         path.write_bytes(text_of("a9a") * 50)
         source = parse_source({"source": str(path), "format": "svmlight"}, "bench")
-        file_parts = source.format_of().split(source, N_PARTS)
+        file_parts = source.format_of().split(N_PARTS)
         seconds = []
         for n_threads in (1, 2):
             with ThreadPoolExecutor(n_threads) as pool:
-                seconds.append(
-                    seconds_of(lambda pool=pool: list(pool.map(partial(parse_part, source, None), file_parts)))
-                )  # type: ignore[misc]
+                seconds.append(seconds_of(lambda pool=pool: list(pool.map(source.format_of().read_part, file_parts))))  # type: ignore[misc]
         yield {
             "what": f"a9a x 50 in {len(file_parts)} parts", "one thread s": seconds[0], "two threads s": seconds[1],
             "gain": seconds[0] / seconds[1],

@@ -179,7 +179,7 @@ def test_json_gives_back_the_same_bits(scale, log1p):
     fitted = fit([block], scale, log1p)
     again = again_from(fitted.to_json())
     assert np.array_equal(again.transform(block).X, fitted.transform(block).X)
-    with pytest.raises(InputError, match="unknown scale 'z'"):
+    with pytest.raises(InputError, match="`scale` must be 'none', 'standard'"):
         again_from(fitted.to_json() | {"scale": "z"})
 
 
@@ -296,7 +296,6 @@ def test_it_is_filled_in_before_all_else(sparse, impute, stands_in):
     both = fit_two([given_block], impute=impute, log1p="numeric", scale="maxabs")
     logged = np.log1p(expected)
     np.testing.assert_allclose(dense(both.transform(given_block)), logged / logged.max(axis=0), rtol=1e-14)
-    assert fitted.fill_error == (MEDIAN_ERROR if impute == "median" else 0)
 
 
 def test_rows_of_other_data_may_miss_what_the_training_rows_had():
@@ -308,7 +307,7 @@ def test_rows_of_other_data_may_miss_what_the_training_rows_had():
 def test_a_model_of_before_is_read():
     old = {"log1p": [], "scale": "none", "shift": None, "factor": None}
     assert again_from(old, 2).impute == "refuse"
-    with pytest.raises(InputError, match="unknown impute 'guess'"):
+    with pytest.raises(InputError, match="`impute` must be 'refuse', 'keep'"):
         again_from(old | {"impute": "guess"}, 2)
 
 

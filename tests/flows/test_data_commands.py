@@ -15,7 +15,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.sources import catalog
 from aucdist.drift.leaks import Sample
-from flows.preview import BINS, HEIGHT, shown_columns
+from flows.preview import BINS, shown_columns
 
 
 @pytest.fixture
@@ -124,10 +124,9 @@ def test_heights_are_shares_of_each_class() -> None:
     schema = Schema(("few", "many"), "y", ("1",), ("0",), {})
     shown = {column.name: column for column in shown_columns(Sample(values, positive, np.arange(200)), schema)}
     few, many = shown["few"], shown["many"]
-    assert [bar[:2] for bar in few.bars] == [(0.0, HEIGHT / 2), (HEIGHT, HEIGHT / 2)]
-    assert few.bars[0][2] == "0: 0.0% of negative, 50.0% of positive"
+    assert few.bars == [(0.0, 0.5, "0"), (1.0, 0.5, "1")]
     assert len(many.bars) == BINS
-    assert max(positive for _, positive, _ in many.bars) == HEIGHT
+    assert [sum(bar[side] for bar in many.bars) for side in (0, 1)] == pytest.approx([1.0, 1.0])
 
 
 def test_a_hashed_column_has_a_bar_for_each_of_its_features() -> None:

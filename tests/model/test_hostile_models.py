@@ -139,7 +139,7 @@ CONTENT = {
     "log1p of another feature": (of_preprocessor(log1p=[2]), NOT_FOR_TWO),
     "log1p of feature -1": (of_preprocessor(log1p=[-1]), "`preprocessor.log1p.0`"),
     "nothing to fill in": (of_preprocessor(fill=None), "and its values to fill in contradict each other"),
-    "an unknown scale": (of_preprocessor(scale="z"), "unknown scale 'z'"),
+    "an unknown scale": (of_preprocessor(scale="z"), "`preprocessor.scale` must be 'none', 'standard'"),
     "another kind of map": (of_probability(kind="x"), "`classes.0.probability` must be a mapping whose 'kind' is"),
     "a kind that is a list": (of_probability(kind=[1]), "`classes.0.probability`"),
     "a map without points": (

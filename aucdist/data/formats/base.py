@@ -8,13 +8,13 @@ without loading Arrow, pandas and compiled kernels.
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from aucdist.data.dataset import DatePart
-from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, AnySource, SourceFields
+from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
@@ -83,8 +83,8 @@ class Survey:
     """Counts over the rows of a part, and the names in it. Surveys merge by ``+``.
 
     `where`: names the part (the first of those merged) in errors.
-    `classes`: rows of each class, by `class_name`. With several labels a row counts for each of them.
-    `sets`: of rows that may have several labels: rows of each distinct list of labels, with commas between them.
+    `labels`: rows of each class, by `class_name`; with `topics` rows of each distinct list of classes, with commas between them.
+    `topics`: whether a row may be of several classes, or of none.
     `stored` and `width`: svmlight: values that are not zero, and features up to the last that occurs.
     `single`: whether all numbers are stored as float32.
     `label`: name of the label column; empty for svmlight.
@@ -98,8 +98,8 @@ class Survey:
 
     where: str
     rows: int
-    classes: dict[str, int]
-    sets: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, int]
+    topics: bool = False
     stored: int = 0
     width: int = 0
     single: bool = False
@@ -114,15 +114,23 @@ class Survey:
     @classmethod
     def of(cls, where: str, labels: Labels, **columns: Any) -> "Survey":
         """Return the survey of a part whose rows have these labels; `columns` are its other fields."""
-        return cls(
-            where, len(labels.codes), labels.counts(), labels.rows_of_names() if labels.topics else {}, **columns
-        )
+        return cls(where, len(labels.codes), labels.counts(), labels.topics, **columns)
+
+    def _of_classes(self) -> Iterator[tuple[list[str], int]]:
+        for name, n in self.labels.items():
+            yield (name.split(",") if self.topics else [name]), n
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """The rows of each class, by `class_name`; with several labels a row counts for each of them."""
+        counts: dict[str, int] = {}
+        for names, n in self._of_classes():
+            counts |= {name: counts.get(name, 0) + n for name in names}
+        return counts
 
     def n_rows_of(self, classes: Collection[str]) -> int:
         """Return the number of rows that belong to at least one of these classes."""
-        if self.sets:
-            return sum(n for names, n in self.sets.items() if not set(classes).isdisjoint(names.split(",")))
-        return sum(self.classes.get(name, 0) for name in classes)
+        return sum(n for names, n in self._of_classes() if not set(classes).isdisjoint(names))
 
     def __add__(self, other: "Survey") -> "Survey":
         """Merge two surveys.
@@ -140,8 +148,7 @@ class Survey:
         return replace(
             self,
             rows=self.rows + other.rows,
-            classes=_added(self.classes, other.classes),
-            sets=_added(self.sets, other.sets),
+            labels=_added(self.labels, other.labels),
             missing=_added(self.missing, other.missing),
             unknown=_added(self.unknown, other.unknown),
             stored=self.stored + other.stored,
@@ -225,66 +232,62 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
 
 
 class Format(ABC):
-    """The base class of all formats.
+    """The base class of all formats: a source that is read in one of them.
 
     Attributes
     ----------
-    name : str
-        Its name in a source.
+    source : SourceFields
+        What to read and how.
+    schema : Schema or None
+        That of the training data, for rows that are encoded like them.
     fields : frozenset of str
         The keys of a source that it takes besides those of every source. Any other key is refused.
-    suffixes : mapping of str to mapping
-        The endings of file names that identify the format, each with the keys that this ending decides.
     needs_label : bool
         Whether a source must name the label column. It then also chooses its features by the names of columns.
     of_one : str
         Why a source cannot be a list; empty if it can.
     """
 
-    name: ClassVar[str]
     fields: ClassVar[frozenset[str]] = frozenset()
-    suffixes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     needs_label: ClassVar[bool] = False
     of_one: ClassVar[str] = ""
 
-    def check(self, source: SourceFields) -> None:  # noqa: B027  # most formats have nothing to check
-        """Raise an InputError unless the keys of a source go together."""
+    def __init__(self, source: SourceFields, schema: "Schema | None" = None):
+        self.source, self.schema = source, schema
 
-    def is_present(self, source: SourceFields) -> bool:
+    def check(self) -> None:  # noqa: B027  # most formats have nothing to check
+        """Raise an InputError unless the keys of the source go together."""
+
+    def is_present(self) -> bool:
         """Return whether a data set can be read without a network. Formats that cannot know this return True."""
         return True
 
-    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+    def describe_files(self) -> list[dict[str, Any]]:
         """Return each URL without its password; for files also size and ETag (local files: the time of the last change)."""
-        return [{"url": files.shown(url)} for url in source.urls()]
+        return [{"url": files.shown(url)} for url in self.source.urls()]
 
-    def pinned(self, source: AnySource) -> AnySource:
-        """Return the source with the versions that its tables have now, if they have any."""
-        return source
+    def pinned(self) -> dict[str, Any]:
+        """Return the keys of the source that name the versions that its tables have now, if they have any."""
+        return {}
 
-    def part_urls(self, source: SourceFields) -> list[str]:
+    def part_urls(self) -> list[str]:
         """Return the URLs that parts of a source may have."""
-        return source.urls()
+        return self.source.urls()
 
-    def whole_files(self, source: SourceFields) -> list[FilePart]:
+    def whole_files(self) -> list[FilePart]:
         """Return each file of a source as one part, whatever its version."""
-        return [FilePart(url) for url in self.part_urls(source)]
+        return [FilePart(url) for url in self.part_urls()]
 
-    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
+    def split(self, n: int | None) -> list[FilePart]:
         """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file.
 
         None: into parts of about `PART_BYTES`. By default each file, or whatever a URL stands for, is a part.
         """
-        return self.whole_files(source)
+        return self.whole_files()
 
     @abstractmethod
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def read_part(self, part: FilePart) -> Parsed:
         """Parse a part and return its rows.
-
-        Parameters
-        ----------
-        schema : Schema or None
-            That of the training data, for rows that are encoded like them.
 
         Raises
         ------
@@ -292,7 +295,7 @@ class Format(ABC):
             If the part cannot be read, or something in it is wrong.
         """
 
-    def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
+    def feature_names(self, survey: Survey) -> tuple[str, ...]:
         """Return the names of the features of a data set; by default those of the columns and their categories."""
         return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
@@ -300,7 +303,7 @@ class Format(ABC):
         """Return whether rows become CSR if the source states no layout. By default they do if columns are hashed."""
         return bool(survey.hashed)
 
-    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
         """Return the changes to a source by which its rows get the features of a model, without labels.
 
         Raises
@@ -314,18 +317,18 @@ class Format(ABC):
 class FileFormat(Format):
     """A format of files that are read whole; subclasses may split them."""
 
-    def is_present(self, source: SourceFields) -> bool:
+    def is_present(self) -> bool:
         """Return whether all files or folders of a source are local and exist."""
-        return all(not files.is_web(url) and Path(find(url) or url).exists() for url in source.urls())
+        return all(not files.is_web(url) and Path(find(url) or url).exists() for url in self.source.urls())
 
-    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+    def describe_files(self) -> list[dict[str, Any]]:
         """Return the URL, size and ETag of each file; for a file on the web, the URL only."""
         return [
             {"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url)))
-            for url in files.expand(source.source)
+            for url in files.expand(self.source.source)
         ]
 
-    def part_urls(self, source: SourceFields) -> list[str]:
+    def part_urls(self) -> list[str]:
         """Return the URLs of the files.
 
         Raises
@@ -333,36 +336,37 @@ class FileFormat(Format):
         InputError
             If there are none, or several and the checksum of one.
         """
-        urls = files.expand(source.source)
-        if source.sha256 is not None and len(urls) > 1:
+        urls = files.expand(self.source.source)
+        if self.source.sha256 is not None and len(urls) > 1:
             raise InputError(
-                f"`sha256` is the checksum of one file, but {source.display_name} means {len(urls)} of "
+                f"`sha256` is the checksum of one file, but {self.source.display_name} means {len(urls)} of "
                 "them: name one file, or leave `sha256` out"
             )
         return urls
 
-    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
+    def split(self, n: int | None) -> list[FilePart]:
         """Return one part for each file."""
         return [
             replace(part, version="" if files.is_web(part.url) else files.stat(part.url).etag)
-            for part in self.whole_files(source)
+            for part in self.whole_files()
         ]
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def read_part(self, part: FilePart) -> Parsed:
         """Parse a whole file and return its rows."""
-        data = files.read_bytes(part.url, source.sha256)
+        data = files.read_bytes(part.url, self.source.sha256)
         part.check_version()  # after reading, so that all bytes belong to one version
         # Hashing can take as long as reading, so a part with a version is only hashed if its source states a checksum.
-        digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
-        if source.sha256 not in (None, digest):
+        digest = "" if part.version and self.source.sha256 is None else files.sha256_of(data)
+        if self.source.sha256 not in (None, digest):
             raise InputError(
-                f"{part.where} has sha256 {digest}, but {source.sha256} is expected: download the file again, or correct `sha256`"
+                f"{part.where} has sha256 {digest}, but {self.source.sha256} is expected: download the file again, or "
+                "correct `sha256`"
             )
-        parsed = self.parse(unpacked(data, part.url), source, part, schema)
+        parsed = self.parse(unpacked(data, part.url), part)
         return replace(parsed, digest=digest + parsed.digest)
 
     @abstractmethod
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the rows in bytes.
 
         Parameters
@@ -371,8 +375,6 @@ class FileFormat(Format):
             A file, decompressed, or a range of whole lines.
         part : FilePart
             Where they are from, for errors; of a range its columns too, as it has no header.
-        schema : Schema or None
-            That of the training data, for rows that are encoded like them.
 
         Raises
         ------
@@ -386,15 +388,16 @@ class TableFormat(Format):
 
     needs_label = True
 
-    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
         """Choose the columns of the model, in any order in the file, and no label."""
         return {
             "label": None, "groups": None, "cost_column": None, "labels": "numbers", "keep": schema.columns(), "drop": None,
             "categorical": [], "hashed": {}, "dates": {},
         }  # fmt: skip
 
-    def check(self, source: SourceFields) -> None:
+    def check(self) -> None:
         """Refuse a column with two roles, and words for missing values without ``missing: keep``."""
+        source = self.source
         if source.missing_values and source.missing == "refuse":
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         if source.labels == "topics":
@@ -418,10 +421,12 @@ class LineFormat(FileFormat):
     read to split a file: its size, the header, and a few bytes around each edge.
     """
 
-    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
+    def split(self, n: int | None) -> list[FilePart]:
         """Return ranges of files: fewer than `n` if lines are long, and more than `n` if there are more files."""
-        parts = super().split(source, n)
-        if source.sha256 is not None or source.encoding == "utf-16":  # in utf-16 a line break is not a single byte
+        parts = super().split(n)
+        if (
+            self.source.sha256 is not None or self.source.encoding == "utf-16"
+        ):  # in utf-16 a line break is not a single byte
             return parts
         stats = {part.url: files.stat(part.url) for part in parts if not files.is_web(part.url)}
         part_bytes = even_share(sum(stat.size for stat in stats.values()), n)
@@ -432,7 +437,7 @@ class LineFormat(FileFormat):
                 ranges.append(part)
                 continue
             mark = len(BOM) if files.read_range(url, 0, len(BOM), stat.etag) == BOM else 0
-            start, columns = self.read_header(url, mark, stat, source)
+            start, columns = self.read_header(url, mark, stat)
             edges, file = [start], files.RangeFile(url, stat)
             for edge in range(start + part_bytes, stat.size, part_bytes):
                 if edge > edges[-1]:
@@ -445,21 +450,21 @@ class LineFormat(FileFormat):
             ranges += pieces or [part]
         return ranges
 
-    def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
+    def read_header(self, url: str, start: int, stat: files.Stat) -> tuple[int, tuple[str, ...]]:
         """Return where the rows start, and the columns; by default there is no header."""
         return start, ()
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def read_part(self, part: FilePart) -> Parsed:
         """Parse a file, or a range of one, and return its rows."""
         if part.stop is None:
-            return super().read_part(source, part, schema)
+            return super().read_part(part)
         data = files.read_range(part.url, part.start, part.stop, part.version)
         try:
-            return self.parse(data, source, part, schema)
+            return self.parse(data, part)
         except InputError:  # parse again, counting lines, so that the error names the line
             chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
             before = sum(files.read_range(part.url, *chunk, part.version).count(b"\n") for chunk in chunks)
-            self.parse(data, source, replace(part, line=1 + before), schema)
+            self.parse(data, replace(part, line=1 + before))
             raise
 
 

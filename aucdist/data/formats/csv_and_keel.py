@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -205,43 +205,42 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
 class CsvFormat(TableFormat, LineFormat):
     """CSV files and other files with separators."""
 
-    name = "csv"
     fields = OF_COLUMNS | OF_CELLS
-    suffixes: ClassVar = {".csv": {}, ".tsv": {"separator": "tab"}}
 
-    def check(self, source: SourceFields) -> None:
+    def check(self) -> None:
         """Refuse column names for files that have a header, and a column with two roles."""
-        super().check(source)
+        super().check()
+        source = self.source
         if source.columns is not None and source.header:
             raise InputError("`columns` names the columns of a file without a header: give `header: false` with it")
         if source.decimal == source.thousands:
             raise InputError(f"`decimal` and `thousands` are both {source.decimal!r}: give two different characters")
 
-    def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
+    def read_header(self, url: str, start: int, stat: files.Stat) -> tuple[int, tuple[str, ...]]:
         """Return where the rows start, and the columns."""
         where, size = files.shown(url), MAX_BYTES_BELOW_HEADER
         while True:
             head = files.read_range(url, start, min(start + size, stat.size), stat.etag)
-            below = b"".join(head.split(b"\n", source.skip_lines)[source.skip_lines :]).lstrip()
+            below = b"".join(head.split(b"\n", self.source.skip_lines)[self.source.skip_lines :]).lstrip()
             if below.count(b"\n") > 1 or start + len(head) == stat.size:  # the header and the row below it
                 break
             size *= 4
         if not head.strip():
             raise InputError(f"{where} is empty: name a file with at least one row")
-        names, after, _ = csv_head(head, where, source, source.encoding)
+        names, after, _ = csv_head(head, where, self.source, self.source.encoding)
         return start + after, tuple(names)
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns. For a range of a file, which has no header, the names come from `part`."""
         from aucdist.data.formats.table_form import TableForm
 
         where, first_line, names = part.where, part.line, list(part.columns)
-        data = as_utf8(data, where, source, first_line)
+        data = as_utf8(data, where, self.source, first_line)
         if not names:
-            names, start, first_line = csv_head(data, where, source)
+            names, start, first_line = csv_head(data, where, self.source)
             data = data[start:]
-        form = TableForm.of(source, schema, names, where)
-        return parse_cells(csv_text(data, where, source, names, first_line), form)
+        form = TableForm.of(self.source, self.schema, names, where)
+        return parse_cells(csv_text(data, where, self.source, names, first_line), form)
 
 
 def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
@@ -295,15 +294,13 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
 class KeelFormat(FileFormat):
     """KEEL files. ARFF files are read by the same code; they state no inputs and outputs, and may have comments."""
 
-    name = "keel"
     fields = OF_TABLES | {"drop"}
-    suffixes: ClassVar = {".dat": {}}
 
-    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
         """Read neither groups nor costs."""
         return {"groups": None, "cost_column": None}
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns: ``@attribute`` lines with types, ``@inputs``, ``@outputs``, ``@data``, then cells and commas.
 
         The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
@@ -312,7 +309,7 @@ class KeelFormat(FileFormat):
         """
         from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
 
-        where = part.where
+        source, schema, where = self.source, self.schema, part.where
         domains, roles, data, first_line = _head(data, where)
         names = list(domains)
         outputs = roles.get("output") or names[-1:]
@@ -350,13 +347,6 @@ class KeelFormat(FileFormat):
                 allowed=allowed | dict(form.allowed),
             ),
         )  # fmt: skip
-
-
-class ArffFormat(KeelFormat):
-    """ARFF files of Weka."""
-
-    name = "arff"
-    suffixes: ClassVar = {".arff": {}}
 
 
 def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:

@@ -5,7 +5,6 @@ gives the schema (`resolve_source_and_schema`); then any worker reads any part a
 with numbers as they are, categories as 0/1 features, classes as -1 and +1. See `aucdist.data.shards.reading`.
 """
 
-import functools
 import hashlib
 import itertools
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ class StoredPart(Stored[Parsed]):
     """
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
-        super().__init__(functools.partial(parse_part, source, schema), part)
+        super().__init__(FORMATS[source.format](source, schema).read_part, part)
         self.index = index
 
     def survey(self) -> Survey:
@@ -47,11 +46,6 @@ class StoredPart(Stored[Parsed]):
         Raises InputError if the part cannot be read or is malformed.
         """
         return self.read().survey
-
-
-def parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Parsed:
-    """Parse a part and return its rows; see `aucdist.data.formats.base.Format.read_part`."""
-    return FORMATS[source.format].read_part(source, part, schema)
 
 
 def resolve_source_and_schema(
@@ -73,7 +67,7 @@ def resolve_source_and_schema(
     if schema is None:
         categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
         refuse_identifiers(source, total.where, categories, total.rows)
-        names = FORMATS[source.format].feature_names(source, replace(total, categories=categories))
+        names = FORMATS[source.format](source).feature_names(replace(total, categories=categories))
         if not names:
             raise InputError(
                 f"{total.where} has no column but the label, and so no feature: check `separator`, `keep` and `drop`"
@@ -82,7 +76,7 @@ def resolve_source_and_schema(
         if source.of_each and not graded:
             topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
             classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
-            sides, sets = (classes[:1], classes[1:]), sets_of_topics(total.sets, classes)
+            sides, sets = (classes[:1], classes[1:]), sets_of_topics(total.labels if topics else (), classes)
         else:
             sides = (above_lowest if graded else choose_positive)(total.classes, source.positive, name)
             classes, topics, sets = (), False, ()
@@ -93,14 +87,14 @@ def resolve_source_and_schema(
             features_as(total, schema, total.where)
         if labelled:
             if schema.topics:
-                schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
+                schema = replace(schema, sets=sets_of_topics(total.labels, schema.classes, schema.sets))
             choose_positive(total.classes, "minority", name)
             check_expectations(source, name, figures)
         elif source.label is None:
             schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False, sets=())
     layout = source.layout
     if layout == "auto":
-        layout = "csr" if FORMATS[source.format].is_sparse(total, len(schema.feature_names)) else "dense"
+        layout = "csr" if FORMATS[source.format](source).is_sparse(total, len(schema.feature_names)) else "dense"
     dtype = source.dtype or ("float32" if total.single else "float64")
     return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
 

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
 from aucdist.data.formats.base import (
@@ -28,8 +28,7 @@ from aucdist.data.formats.base import (
     TableFormat,
     even_share,
 )
-from aucdist.data.formats.csv_and_keel import ArffFormat, CsvFormat, KeelFormat
-from aucdist.data.formats.source_fields import AnySource, SourceFields
+from aucdist.data.formats.csv_and_keel import CsvFormat, KeelFormat
 from aucdist.data.formats.text import found_encoding
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import parse_any
@@ -65,6 +64,11 @@ READ_ONLY = {
     "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
 }  # fmt: skip
 """The statement that makes a connection read-only, by kind of database. SQLAlchemy has an option for PostgreSQL."""
+SUFFIXES = {
+    ".csv": "csv", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".dat": "keel", ".arff": "arff",
+    ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow",
+    ".feather": "arrow", ".ipc": "arrow", ".xlsx": "excel",
+}  # fmt: skip
 FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel", b"{": "jsonl", b"[": "jsonl"}
 
 
@@ -74,23 +78,20 @@ class ArrowFileFormat(TableFormat, FileFormat):
     fields = OF_COLUMNS | {"where"}
 
     @abstractmethod
-    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+    def table(self, data: bytes, where: str) -> "pa.Table":
         """Return the table in a file. `data`: decompressed. `where`: names the file in errors."""
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns."""
         from aucdist.data.formats.arrow_tables import parse_arrow
 
-        return parse_arrow(self.table(data, part.where, source), part.where, source, schema)
+        return parse_arrow(self.table(data, part.where), part.where, self.source, self.schema)
 
 
 class JsonLinesFormat(ArrowFileFormat):
     """Files with one JSON object on each line, or with one array of them; the columns are the keys of all objects."""
 
-    name = "jsonl"
-    suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}, ".json": {}}
-
-    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+    def table(self, data: bytes, where: str) -> "pa.Table":
         """Return the columns. A key that an object does not have is a missing value.
 
         Raises InputError if a line is no JSON object, or a key has values of several types.
@@ -116,10 +117,7 @@ class JsonLinesFormat(ArrowFileFormat):
 class ArrowFormat(ArrowFileFormat):
     """Arrow files and streams, including Feather files."""
 
-    name = "arrow"
-    suffixes: ClassVar = {".arrow": {}, ".feather": {}, ".ipc": {}}
-
-    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+    def table(self, data: bytes, where: str) -> "pa.Table":
         """Return the columns.
 
         Raises InputError if the file is damaged.
@@ -143,11 +141,9 @@ class ArrowFormat(ArrowFileFormat):
 class ExcelFormat(ArrowFileFormat):
     """Excel workbooks, from which one sheet is read."""
 
-    name = "excel"
     fields = OF_COLUMNS | {"where", "sheet", "skip_lines"}
-    suffixes: ClassVar = {".xlsx": {}}
 
-    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+    def table(self, data: bytes, where: str) -> "pa.Table":
         """Return a sheet, by default the first one.
 
         Raises InputError if openpyxl is not installed, the file is damaged or expands too much, or there is no such
@@ -164,10 +160,10 @@ class ExcelFormat(ArrowFileFormat):
                 size = sum(member.file_size for member in packed.infolist())
             check_growth(len(data), size, where, "save it as CSV")
             book = openpyxl.load_workbook(io.BytesIO(data), read_only=True)
-            with contextlib.closing(book), book[source.sheet or book.sheetnames[0]]._get_source() as xml:
+            with contextlib.closing(book), book[self.source.sheet or book.sheetnames[0]]._get_source() as xml:
                 check_sheet(xml, where)
             frame = pd.read_excel(
-                io.BytesIO(data), sheet_name=source.sheet or 0, skiprows=source.skip_lines, engine="openpyxl",
+                io.BytesIO(data), sheet_name=self.source.sheet or 0, skiprows=self.source.skip_lines, engine="openpyxl",
                 keep_default_na=False, na_values=[""],
             )  # fmt: skip
         return from_pandas(frame, where)
@@ -179,24 +175,24 @@ class LoadedFormat(TableFormat):
     fields = OF_COLUMNS - {"sha256"} | {"where"}
 
     @abstractmethod
-    def table(self, url: str, source: SourceFields) -> "pa.Table":
+    def table(self, url: str) -> "pa.Table":
         """Fetch the rows.
 
         Raises InputError if the library is not installed, or the rows cannot be fetched.
         """
 
-    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+    def describe_files(self) -> list[dict[str, Any]]:
         """Return each URL with a digest of its rows, which is the only way to notice a change in every kind of database."""
         from aucdist.data.formats.arrow_tables import digest_of
 
-        return [{"url": files.shown(url), "rows": digest_of(self.table(url, source))} for url in source.urls()]
+        return [{"url": files.shown(url), "rows": digest_of(self.table(url))} for url in self.source.urls()]
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def read_part(self, part: FilePart) -> Parsed:
         """Return all rows at a URL."""
         from aucdist.data.formats.arrow_tables import digest_of, parse_arrow
 
-        table = self.table(part.url, source)
-        return replace(parse_arrow(table, part.where, source, schema), digest=digest_of(table))
+        table = self.table(part.url)
+        return replace(parse_arrow(table, part.where, self.source, self.schema), digest=digest_of(table))
 
 
 def _fetched(url: str, fault: str) -> AbstractContextManager[None]:
@@ -213,30 +209,28 @@ class VersionedFormat(LoadedFormat):
     def open(self, url: str, version: int | None) -> tuple[int, Any]:
         """Return the number of a version, by default of the newest one, and a function that reads its rows."""
 
-    def pinned(self, source: AnySource) -> AnySource:
-        """Return the source with the versions that its tables have now, unless it names versions."""
-        if source.version is not None:
-            return source
+    def pinned(self) -> dict[str, Any]:
+        """Return the versions that the tables have now, unless the source names versions."""
+        if self.source.version is not None:
+            return {}
         versions = []
-        for url in source.urls():
-            with _fetched(url, f" is not a valid {self.name.title()} table"):
+        for url in self.source.urls():
+            with _fetched(url, f" is not a valid {self.source.format.title()} table"):
                 versions.append(self.open(reveal(url), None)[0])
-        return source.model_copy(update={"version": versions if len(versions) > 1 else versions[0]})
+        return {"version": versions if len(versions) > 1 else versions[0]}
 
-    def table(self, url: str, source: SourceFields) -> "pa.Table":
+    def table(self, url: str) -> "pa.Table":
         """Return the rows of a version, by default the newest."""
-        version = source.version[source.urls().index(url)] if isinstance(source.version, list) else source.version
-        with _fetched(
-            url,
-            f" is not a valid {self.name.title()} table{f', or has no version {version}' if version is not None else ''}",
-        ):
+        version = self.source.version
+        if isinstance(version, list):
+            version = version[self.source.urls().index(url)]
+        missing = "" if version is None else f", or has no version {version}"
+        with _fetched(url, f" is not a valid {self.source.format.title()} table{missing}"):
             return self.open(reveal(url), version)[1]()
 
 
 class DeltaFormat(VersionedFormat):
     """Delta Lake tables, by the URL of the folder."""
-
-    name = "delta"
 
     def open(self, url: str, version: int | None) -> tuple[int, Any]:
         """Return the number of a version, and a function that reads its rows."""
@@ -246,8 +240,6 @@ class DeltaFormat(VersionedFormat):
 
 class IcebergFormat(VersionedFormat):
     """Iceberg tables, by the URL of a metadata file or of a folder with a version hint. Their versions are snapshots."""
-
-    name = "iceberg"
 
     def open(self, url: str, version: int | None) -> tuple[int, Any]:
         """Return the number of a snapshot, and a function that reads its rows."""
@@ -260,19 +252,18 @@ class IcebergFormat(VersionedFormat):
 class SqlFormat(LoadedFormat):
     """The result of a database query."""
 
-    name = "sql"
     fields = LoadedFormat.fields | {"query"}
 
-    def check(self, source: SourceFields) -> None:
+    def check(self) -> None:
         """Refuse a source without a query, or with a query that is not a single SELECT.
 
         Databases differ in what ends a text or a comment, so a semicolon is allowed only at the end, and in a text that all of
         them read alike.
         """
-        super().check(source)
-        if source.query is None:
+        super().check()
+        if self.source.query is None:
             raise InputError("format 'sql' needs `query`, such as SELECT age, clicked FROM clicks ORDER BY id")
-        query = source.query.strip().rstrip(";")
+        query = self.source.query.strip().rstrip(";")
         if not SELECT.match(query):
             raise InputError("`query` must be one SELECT: the database is only read")
         code = TEXTS.sub("''", query)
@@ -281,7 +272,7 @@ class SqlFormat(LoadedFormat):
         if CHANGES.search(code):
             raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
 
-    def table(self, url: str, source: SourceFields) -> "pa.Table":
+    def table(self, url: str) -> "pa.Table":
         """Return the result of the query. The database is opened for reading only.
 
         `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
@@ -295,7 +286,7 @@ class SqlFormat(LoadedFormat):
 
         from aucdist.data.formats.arrow_tables import from_pandas
 
-        query, where = str(source.query), files.shown(url)
+        query, where = str(self.source.query), files.shown(url)
         with _fetched(url, ": the query failed"), contextlib.ExitStack() as stack:
             if url.startswith("duckdb:"):
                 duckdb: Any = load_optional("duckdb")
@@ -336,26 +327,24 @@ class SqlFormat(LoadedFormat):
 class ParquetFormat(TableFormat, FileFormat):
     """Parquet files."""
 
-    name = "parquet"
     fields = OF_COLUMNS | {"where"}
-    suffixes: ClassVar = {".parquet": {}, ".pq": {}}
 
-    def whole_files(self, source: SourceFields) -> list[FilePart]:
+    def whole_files(self) -> list[FilePart]:
         """Return each file as one part with its partition columns that contain texts."""
         from aucdist.data.formats.arrow_tables import text_columns
 
-        urls = self.part_urls(source)
+        urls = self.part_urls()
         texts = text_columns(urls)
         return [FilePart(url, folder_texts=texts) for url in urls]
 
-    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
+    def split(self, n: int | None) -> list[FilePart]:
         """Return ranges of row groups, each with about an n-th of all uncompressed bytes. Files with a `sha256` stay whole."""
         from aucdist.data.formats.arrow_tables import row_group_sizes
 
-        parts = super().split(source, n)
-        if source.sha256 is not None:
+        parts = super().split(n)
+        if self.source.sha256 is not None:
             return parts
-        groups = [(part, i, size) for part in parts for i, size in row_group_sizes(source, part).items()]
+        groups = [(part, i, size) for part in parts for i, size in row_group_sizes(self.source, part).items()]
         part_bytes = even_share(sum(size for _, _, size in groups), n)
         ranges: list[FilePart] = []
         in_range = 0
@@ -368,21 +357,21 @@ class ParquetFormat(TableFormat, FileFormat):
                 in_range = size
         return ranges or [replace(parts[-1], stop=0)]
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns. The digest covers the partition columns, if there are any."""
         from aucdist.data.formats.arrow_tables import parse_parquet, path_values
 
         values = path_values(part.url)
-        return replace(parse_parquet(source, part, schema, data), digest=json.dumps(values) if values else "")
+        return replace(parse_parquet(self.source, part, self.schema, data), digest=json.dumps(values) if values else "")
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def read_part(self, part: FilePart) -> Parsed:
         """Parse a file, or some of its row groups, and return their rows."""
         from aucdist.data.formats.arrow_tables import parse_parquet
 
         if part.stop is None:
-            return super().read_part(source, part, schema)
+            return super().read_part(part)
         part.check_version()  # the row groups may have changed meanwhile
-        parsed = parse_parquet(source, part, schema)
+        parsed = parse_parquet(self.source, part, self.schema)
         part.check_version()
         return parsed
 
@@ -390,61 +379,58 @@ class ParquetFormat(TableFormat, FileFormat):
 class SvmlightFormat(LineFormat):
     """svmlight (libsvm) files."""
 
-    name = "svmlight"
     fields = UNSHARDED | {"n_features", "zero_based", "labels", "qid"}
-    suffixes: ClassVar = {".svm": {}, ".svmlight": {}, ".libsvm": {}}
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the rows as CSR."""
         from aucdist.data.formats.svmlight import parse_svmlight
 
-        n_features = len(schema.feature_names) if schema else source.n_features
-        return parse_svmlight(data, part.where, source, n_features, part.line)
+        n_features = len(self.schema.feature_names) if self.schema else self.source.n_features
+        return parse_svmlight(data, part.where, self.source, n_features, part.line)
 
-    def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
+    def feature_names(self, survey: Survey) -> tuple[str, ...]:
         """Return the numbers of the features, up to the largest that occurs or that the source states."""
         if survey.width == 0:
             raise InputError(f"{survey.where}: no row has a feature: give at least one value, such as 3:0.5")
-        if source.n_features is None and survey.width > max(
+        if self.source.n_features is None and survey.width > max(
             ALWAYS_ALLOWED_FEATURES, FEATURES_PER_VALUE * survey.stored
         ):
             raise InputError(
                 f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not "
                 f"zero: a model with that many weights would fill the memory. If this is intended, set n_features: {survey.width}"
             )
-        n_features = source.n_features or survey.width
+        n_features = self.source.n_features or survey.width
         check_fits(n_features * BYTES_PER_FEATURE, f"{survey.where}: names of all features")
-        return self._numbers(source, n_features)
+        return self._numbers(n_features)
 
-    def _numbers(self, source: SourceFields, n_features: int) -> tuple[str, ...]:
-        start = 0 if source.zero_based else 1
+    def _numbers(self, n_features: int) -> tuple[str, ...]:
+        start = 0 if self.source.zero_based else 1
         return tuple(map(str, range(start, start + n_features)))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
         """Return whether at most half of the entries are nonzero."""
         return survey.stored <= DENSE_ABOVE * survey.rows * n_features
 
-    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
         """Return the changes of `Format.for_scoring`. Raise an InputError if the model's features have names."""
-        if schema.feature_names != self._numbers(source, len(schema.feature_names)):
+        if schema.feature_names != self._numbers(len(schema.feature_names)):
             raise InputError(
-                f"{source.display_name}: the model was trained on features with names "
+                f"{self.source.display_name}: the model was trained on features with names "
                 f"({schema.feature_names[0]}, ...), but features of svmlight files have only numbers: give a table "
                 "with these columns"
             )
         return {
-            "qid": "ignore" if source.qid == "use" else source.qid,
-            "labels": "numbers" if source.labels == "grades" else source.labels,
+            "qid": "ignore" if self.source.qid == "use" else self.source.qid,
+            "labels": "numbers" if self.source.labels == "grades" else self.source.labels,
         }
 
 
 class ShardsFormat(FileFormat):
     """Sharded data sets."""
 
-    name = "shards"
     of_one = "format 'shards' reads one folder"
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
+    def parse(self, data: bytes, part: FilePart) -> NoReturn:
         """Raise an InputError, because shards are read as blocks."""
         raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_rows")
 
@@ -452,42 +438,41 @@ class ShardsFormat(FileFormat):
 class EmbeddedFormat(Format):
     """Bundled data sets, by their names."""
 
-    name = "embedded"
     fields = UNSHARDED
     of_one = "format 'embedded' reads one data set"
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+    def read_part(self, part: FilePart) -> Parsed:
         """Return all rows. The digest is the checksum of their numbers."""
         import numpy as np
         import sklearn.datasets
 
-        if source.source not in EMBEDDED:
-            raise unknown("embedded data set", source.source, EMBEDDED)
-        bunch = getattr(sklearn.datasets, f"load_{source.source}")()
+        name = self.source.source
+        if name not in EMBEDDED:
+            raise unknown("embedded data set", name, EMBEDDED)
+        bunch = getattr(sklearn.datasets, f"load_{name}")()
         X = np.ascontiguousarray(bunch.data, dtype=np.float64)
         codes = np.asarray(bunch.target, dtype=np.int64)
         labels = Labels.of(codes, [str(c) for c in bunch.target_names])
-        survey = Survey.of(source.display_name, labels, label="target", columns=tuple(map(str, bunch.feature_names)))
+        survey = Survey.of(
+            self.source.display_name, labels, label="target", columns=tuple(map(str, bunch.feature_names))
+        )
         return Parsed(survey, labels, X, digest=files.sha256_of(X.tobytes() + codes.tobytes()))
 
 
-FORMATS: dict[str, Format] = {
-    of.name: of
-    for of in (
-        SvmlightFormat(),
-        CsvFormat(),
-        KeelFormat(),
-        ArffFormat(),
-        ParquetFormat(),
-        JsonLinesFormat(),
-        ArrowFormat(),
-        ExcelFormat(),
-        SqlFormat(),
-        DeltaFormat(),
-        IcebergFormat(),
-        EmbeddedFormat(),
-        ShardsFormat(),
-    )
+FORMATS: dict[str, type[Format]] = {
+    "svmlight": SvmlightFormat,
+    "csv": CsvFormat,
+    "keel": KeelFormat,
+    "arff": KeelFormat,
+    "parquet": ParquetFormat,
+    "jsonl": JsonLinesFormat,
+    "arrow": ArrowFormat,
+    "excel": ExcelFormat,
+    "sql": SqlFormat,
+    "delta": DeltaFormat,
+    "iceberg": IcebergFormat,
+    "embedded": EmbeddedFormat,
+    "shards": ShardsFormat,
 }
 COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "origin", "licence", "note"})
 """The keys that a source of any format may have."""
@@ -496,10 +481,9 @@ COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "ori
 def format_from_suffix(name: str) -> dict[str, Any]:
     """Return the keys of a source that the ending of a file's name decides, its format among them; none for another ending."""
     suffix = PurePosixPath(name).suffix.lower()
-    for file_format in FORMATS.values():
-        if suffix in file_format.suffixes:
-            return {"format": file_format.name, **file_format.suffixes[suffix]}
-    return {}
+    if suffix == ".tsv":
+        return {"format": "csv", "separator": "tab"}
+    return {"format": SUFFIXES[suffix]} if suffix in SUFFIXES else {}
 
 
 def format_from_bytes(head: bytes, where: str) -> dict[str, Any]:

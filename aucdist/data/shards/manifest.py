@@ -125,12 +125,7 @@ class Manifest:
 
     def url_of(self, stored: StoredFile) -> str:
         """Return the URL of one of its files."""
-        return below(self.folder, stored.file)
-
-
-def below(url: str, name: str) -> str:
-    """Return the URL of a file in a folder."""
-    return f"{url.rstrip('/')}/{name}"
+        return f"{self.folder}/{stored.file}"
 
 
 def commit(
@@ -149,7 +144,7 @@ def commit(
     pq.write_table(pa.table({"name": pa.array(schema.feature_names, pa.string())}), out, compression="zstd")
     data = out.getvalue()
     features = StoredFile.of(data, "features")
-    files.write_bytes(below(url, features.file), data)
+    files.write_bytes(f"{url}/{features.file}", data)
     manifest = Manifest(
         FORMAT, form, replace(schema, feature_names=()), *_totals(shards), origin or {}, features, tuple(shards)
     )
@@ -160,10 +155,10 @@ def commit(
             del content[key]  # the form that older versions read
     data = json.dumps(content, indent=1).encode()
     name = StoredFile.of(data, "manifest", "json").file
-    if not files.create_bytes(below(url, name), data):
-        raise InputError(f"{files.shown(below(url, name))} is damaged; remove it, and start again")
-    files.write_bytes(below(url, CURRENT), f"{name}\n".encode())
-    return replace(manifest, url=below(url, name))
+    if not files.create_bytes(f"{url}/{name}", data):
+        raise InputError(f"{files.shown(url)}/{name} is damaged; remove it, and start again")
+    files.write_bytes(f"{url}/{CURRENT}", f"{name}\n".encode())
+    return replace(manifest, url=f"{url}/{name}")
 
 
 def _totals(shards: Sequence[Shard]) -> tuple[int, int, int]:
@@ -183,14 +178,15 @@ def read_manifest(url: str) -> Manifest:
     `url`: the folder, whose current generation is meant, or one generation's `Manifest.url`.
     Raises InputError if there is none, or if it is damaged, of another version, or names files outside its folder.
     """
+    url = url.rstrip("/")
     if GENERATION.fullmatch(url.rpartition("/")[2]):
         return _generation(url)
-    pointer = files.read_bytes(below(url, CURRENT)).decode(errors="replace").strip()
+    pointer = files.read_bytes(f"{url}/{CURRENT}").decode(errors="replace").strip()
     if not GENERATION.fullmatch(pointer):
         raise InputError(
-            f"{files.shown(below(url, CURRENT))} is damaged: {pointer[:80]!r} is not the name of a manifest. {REPAIR}"
+            f"{files.shown(url)}/{CURRENT} is damaged: {pointer[:80]!r} is not the name of a manifest. {REPAIR}"
         )
-    return _generation(below(url, pointer))
+    return _generation(f"{url}/{pointer}")
 
 
 @functools.lru_cache(maxsize=4)  # cached, because reading any block needs it and a generation never changes
@@ -252,6 +248,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
     Returns the manifest.
     Raises InputError if the folder is not writable or cannot be reached.
     """
+    url = url.rstrip("/")
     return commit(url, schema, Form.of(blocks[0]), [write_shard(block, url, i) for i, block in enumerate(blocks)])
 
 
@@ -263,7 +260,7 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     """
     data = to_parquet(block)
     stored = StoredFile.of(data, f"shard-{index:05d}")
-    files.write_bytes(below(url, stored.file), data)
+    files.write_bytes(f"{url}/{stored.file}", data)
     return Shard(
         **vars(stored), rows=block.n_samples, positives=block.n_pos, memory=nbytes(block), crc32=zlib.crc32(data)
     )

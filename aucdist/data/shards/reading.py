@@ -20,11 +20,11 @@ from pydantic import Field
 from aucdist.data.block import Block, stacked
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
-from aucdist.data.formats.parts import StoredPart, check_features, encode, parse_part, resolve_source_and_schema
+from aucdist.data.formats.parts import StoredPart, check_features, encode, resolve_source_and_schema
 from aucdist.data.labels import listed
 from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, read_json, write_json
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_manifest, read_schema, read_shard
+from aucdist.data.shards.manifest import Manifest, manifest_of, read_manifest, read_schema, read_shard
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, secret_urls
@@ -121,7 +121,7 @@ class BlockReader:
     def is_of(self, source: Source) -> bool:
         """Return whether a reader from a file reads only the URLs that a source names, or its manifest."""
         urls, sharded = {part.url for part in self.parts}, manifest_of(source)
-        return self.manifest == (sharded.url if sharded else "") and urls <= set(source.format_of().part_urls(source))
+        return self.manifest == (sharded.url if sharded else "") and urls <= set(source.format_of().part_urls())
 
     def read(self, item: int | StoredPart) -> Block:
         """Read a block, given its number or its stored part.
@@ -135,7 +135,9 @@ class BlockReader:
         if self.manifest:
             return read_shard(self.manifest, index)
         parsed = (
-            item.read() if isinstance(item, StoredPart) else parse_part(self.source, self.schema, self.parts[index])
+            item.read()
+            if isinstance(item, StoredPart)
+            else self.source.format_of(self.schema).read_part(self.parts[index])
         )
         return self.encode(parsed, index)
 
@@ -159,7 +161,7 @@ class BlockReader:
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
         # a unique name, so that the run may remove the file
-        url = below(folder, f"reader-{uuid.uuid4().hex[:16]}.json")
+        url = f"{folder}/reader-{uuid.uuid4().hex[:16]}.json"
         write_json(url, self)
         return SavedReader(url, self.secret_urls)
 
@@ -212,11 +214,11 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
     source = source.pinned()
-    parts = source.format_of().whole_files(source)
+    parts = source.format_of().whole_files()
 
     def parse(source: Source) -> tuple[list[Parsed], list[Survey]]:
         """Parse all parts, and return the parsed rows and the surveys."""
-        parsed = [parse_part(source, schema, part) for part in parts]
+        parsed = [source.format_of(schema).read_part(part) for part in parts]
         return parsed, [part.survey for part in parsed]
 
     reader, parsed = _survey(source, parts, parse, schema, True, name)
@@ -277,7 +279,7 @@ def open_rows(
         )  # fmt: skip
     source = source.pinned()
     fingerprint = fingerprint_of(source)
-    parts = source.format_of().split(source, n_parts)
+    parts = source.format_of().split(n_parts)
 
     def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
         """Survey all parts, and return the stored parts and the surveys."""
@@ -332,7 +334,7 @@ def fingerprint_of(source: Source) -> str:
     """Return a fingerprint of the version of a data set and of the options of reading; see `BlockReader`."""
     if manifest := manifest_of(source):
         return digest_of(manifest)
-    return json_digest([source.format_of().describe_files(source), source.keys_for_fingerprint()])
+    return json_digest([source.format_of().describe_files(), source.keys_for_fingerprint()])
 
 
 def digest_of(manifest: Manifest) -> str:

@@ -48,7 +48,6 @@ from aucdist.data.shards.manifest import (
     FORMAT,
     Manifest,
     Shard,
-    below,
     commit,
     read_manifest,
     verify_shard,
@@ -119,7 +118,7 @@ class ShardJob:
     @property
     def url(self) -> str:
         """The file from which workers read the job."""
-        return below(self.work, JOB)
+        return f"{self.work}/{JOB}"
 
 
 def read_job(url: str) -> ShardJob:
@@ -155,7 +154,7 @@ class Request:
     @property
     def work(self) -> str:
         """The work folder."""
-        return below(self.target, f"{WORK}{self.key[:16]}")
+        return f"{self.target}/{WORK}{self.key[:16]}"
 
 
 def request(
@@ -187,7 +186,7 @@ def request(
     key = json_digest([FORMAT, fingerprint_of(source), rows_per_shard, seed])
     made = Request(source, absolute(target), rows_per_shard, seed, key)
     files.refuse_link(made.work)
-    files.write_bytes(below(made.work, IN_PROGRESS), b"these files belong to a run that has not ended\n")
+    files.write_bytes(f"{made.work}/{IN_PROGRESS}", b"these files belong to a run that has not ended\n")
     return made
 
 
@@ -202,7 +201,7 @@ def finished(settings: Request, each: ParallelMap = map) -> Manifest | None:
 
 def _committed(target: str, key: str) -> Manifest | None:
     """Return the current manifest if its key begins with this one."""
-    if not files.exists(below(target, CURRENT)):
+    if not files.exists(f"{target}/{CURRENT}"):
         return None
     manifest = read_manifest(target)
     return manifest if str(manifest.origin.get("key", "")).startswith(key) else None
@@ -229,7 +228,7 @@ def survey(settings: Request, **opening: Any) -> ShardJob:
     """
     source = settings.source
     with suppress(InputError):  # no earlier run, or its job is damaged
-        known = read_job(below(settings.work, JOB))
+        known = read_job(f"{settings.work}/{JOB}")
         same = (known.origin.get("key"), known.seed) == (settings.key, settings.seed)
         if same and known.reader.is_of(source):
             return known
@@ -237,7 +236,7 @@ def survey(settings: Request, **opening: Any) -> ShardJob:
     rows = reader.n_samples
     n_shards = math.ceil(rows / settings.rows_per_shard if settings.rows_per_shard else reader.memory / PART_BYTES)
     origin = ({} if source.version is None else {"version": source.version}) | {
-        "sources": source.format_of().describe_files(source), "reading": source.keys_for_fingerprint(), "classes": reader.classes,
+        "sources": source.format_of().describe_files(), "reading": source.keys_for_fingerprint(), "classes": reader.classes,
         "rows_per_shard": settings.rows_per_shard, "seed": settings.seed, "key": settings.key,
     }  # fmt: skip
     job = ShardJob(settings.work, reader, max(1, min(n_shards, rows)), settings.seed, origin)
@@ -276,7 +275,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
     """
     try:
         job, index = _job_at(url), index_of(item)
-        record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
+        record, file = f"{job.work}/part-{index:05d}.json", _part(job, index)
         known = _read_record(record, list[Count])
         known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
         if known and files.exists(file) and files.stat(file).size == known[-1]:
@@ -311,7 +310,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
 
 
 def _part(job: ShardJob, index: int) -> str:
-    return below(job.work, f"part-{index:05d}.arrow")
+    return f"{job.work}/part-{index:05d}.arrow"
 
 
 def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
@@ -327,9 +326,9 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     index, ranges = item
     try:
         job = _job_at(url)
-        record = below(job.work, f"shard-{index:05d}.json")
+        record = f"{job.work}/shard-{index:05d}.json"
         if known := _read_record(record, Shard):
-            stored = below(job.target, known.file)
+            stored = f"{job.target}/{known.file}"
             if files.exists(stored) and files.sha256_of(files.read_bytes(stored)) == known.sha256:
                 return known
         tables = []

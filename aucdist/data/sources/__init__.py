@@ -15,6 +15,7 @@ from urllib.parse import quote
 import yaml
 from pydantic import ValidationError, ValidationInfo, model_validator
 
+from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS
 from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
@@ -57,7 +58,7 @@ class Source(SourceFields):
             raise InputError(
                 f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN"
             )
-        file_format.check(self)
+        file_format.check()
         if self.labels == "topics" and self.positive == "minority" and labelled:
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
         of_one = file_format.of_one if self.sha256 is None else "`sha256` is the checksum of one file"
@@ -69,13 +70,13 @@ class Source(SourceFields):
             raise InputError("`source` and `positive` may not be empty: give a value, or leave the key out")
         return self
 
-    def format_of(self) -> Format:
-        """Return the format object, which reads the files."""
-        return FORMATS[self.format]
+    def format_of(self, schema: Schema | None = None) -> Format:
+        """Return the format object, which reads the files. `schema`: that of the training data, to encode rows like them."""
+        return FORMATS[self.format](self, schema)
 
     def pinned(self) -> "Source":
         """Return the source with the versions that its tables have now, so that later reads see the same rows."""
-        return self.format_of().pinned(self)
+        return self.model_copy(update=self.format_of().pinned())
 
 
 def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
@@ -162,7 +163,7 @@ def find_source(name: str) -> Source:
 
 def is_present(source: Source) -> bool:
     """Return whether a data set can be read without a network: it is bundled, or its files are local and exist."""
-    return source.format_of().is_present(source)
+    return source.format_of().is_present()
 
 
 def refuse_absent(names: Iterable[str]) -> None:

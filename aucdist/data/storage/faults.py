@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from socket import gaierror
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from aucdist.data.storage.guard import SLOWEST, TooSlow
 from aucdist.data.storage.urls import shown
@@ -22,6 +22,7 @@ from aucdist.errors import InputError, RunError
 BOTO, AIOHTTP = "botocore.exceptions", "aiohttp"
 
 Exceptions = tuple[type[BaseException], ...]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
@@ -70,15 +71,15 @@ def long_retries() -> Iterator[None]:
         _retries_are_long.reset(token)
 
 
-def retried(call: Callable[[], T]) -> T:
-    """Return what a call returns, trying again after errors that may pass.
+def retried(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Return what a function returns, calling it again after errors that may pass.
 
     The wait is drawn between 0 and a limit that doubles each time, so that many workers do not come back all at once.
     """
     limit, deadline = FIRST_WAIT, None
     while True:
         try:
-            return call()
+            return function(*args, **options)
         except Exception as error:
             now, wait = time.monotonic(), _random.uniform(0.0, limit)
             deadline = deadline or now + (LONG_RETRY_SECONDS if _retries_are_long.get() else RETRY_SECONDS)

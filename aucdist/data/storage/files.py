@@ -54,16 +54,15 @@ def expand(source: str | list[str]) -> list[str]:
     url = require(source)
     if is_web(url):
         return [url]
-    with storage_errors(url, "read"):
-        fs, path = open_fs(url)
+    with store(url, "read") as (fs, path):
         if path == "/":
             raise InputError(
                 f"{shown(url)} is the root folder and no data set: name a file, or a folder of files of one kind"
             )
-        if any(c in path for c in "*?[") and not retried(lambda: fs.exists(path)):
+        if any(c in path for c in "*?[") and not retried(fs.exists, path):
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
         elif url.endswith("/") or _is_folder(fs, path):
-            paths = [p for p in retried(lambda: fs.find(path)) if not NO_DATA.search(p.removeprefix(path))]
+            paths = [p for p in retried(fs.find, path) if not NO_DATA.search(p.removeprefix(path))]
         else:
             return [url]
     if not paths:
@@ -73,7 +72,7 @@ def expand(source: str | list[str]) -> list[str]:
 
 def _is_folder(fs: Any, path: str) -> bool:
     try:
-        return bool(retried(lambda: fs.isdir(path)))
+        return bool(retried(fs.isdir, path))
     except PermissionError:  # reading an object does not need the permission to list the bucket
         return False
 
@@ -95,16 +94,14 @@ def downloaded(url: str, sha256: str | None = None, received: web.Received = lam
 
     `received`: called with the number of bytes received, and the total if the server states it.
     """
-    with storage_errors(url, "read"):
-        fs, _ = open_fs(url)
-        return retried(lambda: web.fetch(url, sha256, functools.partial(web.download, fs, url, received)))
+    with store(url, "read") as (fs, _):
+        return retried(web.fetch, url, sha256, functools.partial(web.download, fs, url, received))
 
 
 def stat(url: str) -> Stat:
     """Return the size of a file and an identifier of its version."""
-    with storage_errors(url, "read"):
-        fs, path = open_fs(url)
-        info = retried(lambda: fs.info(path))
+    with store(url, "read") as (fs, path):
+        info = retried(fs.info, path)
         if info["type"] == "directory":
             raise FileNotFoundError
     tag = info.get("ETag") or (f"{info['mtime']:.6f}" if "mtime" in info else "")
@@ -120,14 +117,13 @@ def read_range(url: str, start: int, end: int | None = None, version: str = "") 
     """
     if end is not None and end <= start:
         return b""
-    with storage_errors(url, "read"):
-        fs, path = open_fs(url)
+    with store(url, "read") as (fs, path):
         if is_s3(url):
-            data, etag = retried(lambda: s3.read(fs, path, start, end))
+            data, etag = retried(s3.read, fs, path, start, end)
         else:
             if end is None and "file" in fs.protocol:
                 check_fits(fs.size(path) or 0, shown(url))
-            data = retried(lambda: fs.cat_file(path, start, end))
+            data = retried(fs.cat_file, path, start, end)
             etag = stat(url).etag if version and not is_web(url) else ""
     if version and etag and etag != version:
         raise StorageError(f"{shown(url)} has changed since it was first read: start again when it is complete")
@@ -141,8 +137,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
 
     `new`: whether a local file must not exist yet: of two processes that write it at once, one gets the error.
     """
-    with storage_errors(url, "write"):
-        fs, path = open_fs(url)
+    with store(url, "write") as (fs, path):
         if "file" in fs.protocol:
             with _aside(Path(path), data) as aside:
                 if new:
@@ -153,7 +148,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
                 aside.replace(path)
         elif is_s3(url):
             # the object appears only when all parts have arrived
-            retried(lambda: fs.pipe_file(path, data, chunksize=s3.PART))
+            retried(fs.pipe_file, path, data, chunksize=s3.PART)
         else:
             fs.pipe_file(path, data)
 
@@ -164,10 +159,9 @@ def create_bytes(url: str, data: bytes) -> bool:
     One of several writers wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.
     """
-    with storage_errors(url, "write"):
-        fs, path = open_fs(url)
+    with store(url, "write") as (fs, path):
         if is_s3(url):
-            return retried(lambda: s3.create(fs, path, data))
+            return retried(s3.create, fs, path, data)
         if "file" in fs.protocol:
             with _aside(Path(path), data) as aside:
                 try:
@@ -186,10 +180,9 @@ def create_bytes(url: str, data: bytes) -> bool:
 
 def exists(url: str) -> bool:
     """Return whether there is a file or a folder."""
-    with storage_errors(url, "read"):
-        fs, path = open_fs(url)
+    with store(url, "read") as (fs, path):
         # fsspec reports that a local path does not exist if its folder may not be read
-        return Path(path).exists() if "file" in fs.protocol else bool(retried(lambda: fs.exists(path)))
+        return Path(path).exists() if "file" in fs.protocol else bool(retried(fs.exists, path))
 
 
 def refuse_existing(url: str) -> None:
@@ -202,10 +195,9 @@ def refuse_existing(url: str) -> None:
 
 def names_in(url: str) -> list[str]:
     """Return the sorted names of the files and folders in a folder; none if the folder does not exist."""
-    with storage_errors(url, "read"):
-        fs, path = open_fs(url)
+    with store(url, "read") as (fs, path):
         try:
-            places = retried(lambda: fs.ls(path, detail=False))
+            places = retried(fs.ls, path, detail=False)
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(place.rstrip("/").rpartition("/")[2] for place in places)
@@ -213,10 +205,9 @@ def names_in(url: str) -> list[str]:
 
 def remove(url: str) -> None:
     """Remove a file, or a folder with its content, if it exists."""
-    with storage_errors(url, "write"):
-        fs, path = open_fs(url)
-        if retried(lambda: fs.exists(path)):
-            retried(lambda: fs.rm(path, recursive=True))
+    with store(url, "write") as (fs, path):
+        if retried(fs.exists, path):
+            retried(fs.rm, path, recursive=True)
 
 
 def remove_files(folder: str, names: Sequence[str]) -> None:
@@ -224,8 +215,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
 
     Folders and links are not followed: what is in another folder stays.
     """
-    with storage_errors(folder, "write"):
-        fs, path = open_fs(folder)
+    with store(folder, "write") as (fs, path):
         if "file" in fs.protocol:
             for name in names:
                 file = Path(path, name)
@@ -234,7 +224,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
             with suppress(OSError):  # the folder has other files, or another run has removed it
                 Path(path).rmdir()
         elif names:
-            retried(lambda: fs.rm([f"{path}/{name}" for name in names]))
+            retried(fs.rm, [f"{path}/{name}" for name in names])
 
 
 def refuse_link(folder: str) -> None:
@@ -254,6 +244,13 @@ def _aside(target: Path, data: bytes) -> Iterator[Path]:
         yield aside
     finally:
         aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def store(url: str, action: str) -> Iterator[tuple[Any, str]]:
+    """Yield what `open_fs` returns; exceptions of the file system become StorageErrors, as `storage_errors` says."""
+    with storage_errors(url, action):
+        yield open_fs(url)
 
 
 def open_fs(url: str) -> tuple[Any, str]:
@@ -320,9 +317,9 @@ def local_path(url: str) -> Path | None:
 
 
 def absolute(url: str) -> str:
-    """Return a URL, or the absolute path of a local one: workers may have another working folder."""
+    """Return a URL, or the absolute path of a local one, without a slash at the end: workers may have another working folder."""
     local = local_path(url)
-    return url if local is None else str(local.absolute())
+    return url.rstrip("/") if local is None else str(local.absolute())
 
 
 @contextmanager

@@ -223,13 +223,13 @@ def test_an_answer_that_is_larger_than_memory_ends(door: Any, tmp_path: Path, mo
     query = endless if door is sqlite else "SELECT a, a AS b FROM range(10000000) AS r(a)"
     source = source_of(door(tmp_path), query=query)
     with pytest.raises(InputError, match=r"more than this machine's memory"):
-        SqlFormat().table(source.urls()[0], source)
+        SqlFormat(source).table(source.urls()[0])
 
 
 def test_a_long_answer_is_read_whole(tmp_path: Path) -> None:
     query = "WITH RECURSIVE c(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM c WHERE a < 70000) SELECT a, nullif(a, 7) AS b FROM c"
     source = source_of(sqlite(tmp_path), query=query)
-    table = SqlFormat().table(source.urls()[0], source)
+    table = SqlFormat(source).table(source.urls()[0])
     assert table.num_rows == 70000
     assert table["b"].null_count == 1
     assert table["a"].to_pylist() == list(range(1, 70001))
@@ -268,7 +268,7 @@ def test_a_database_is_only_read(door: Any, query: str, tmp_path: Path, monkeypa
         source_of({"source": source.source, "format": "sql"}, query=query)
     with contextlib.suppress(InputError):  # the database itself refuses it, too
         changed = source.model_copy(update={"query": "delete from staff" if "staff" in query else "select 1"})
-        SqlFormat().table(source.urls()[0], changed)
+        SqlFormat(changed).table(source.urls()[0])
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -280,7 +280,7 @@ def test_whatever_selects_is_read(door: Any, query: str, tmp_path: Path) -> None
     if door is sqlite and query.startswith("--"):
         query = query.replace("(", "").replace(")", "")
     source = source_of(door(tmp_path), query=query)
-    table = SqlFormat().table(source.urls()[0], source)
+    table = SqlFormat(source).table(source.urls()[0])
     assert table.column_names == ["a"]
 
 
@@ -311,12 +311,12 @@ def test_a_folder_of_delta_is_read_as_delta_and_new_rows_are_another_version(tmp
 def test_a_source_keeps_to_the_version_of_a_table_that_was_the_newest_when_it_was_pinned(tmp_path: Path) -> None:
     """All reads of a command see the same rows, and `version` reads them again later."""
     source = source_of(delta(tmp_path))
-    pinned = source.format_of().pinned(source)
+    pinned = source.pinned()
     before = fingerprint_of(pinned)
     pytest.importorskip("deltalake").write_deltalake(source.source, table().slice(1), mode="overwrite")
     assert read(pinned).block.n_samples == open_rows(pinned).n_samples == N
     assert fingerprint_of(pinned) == before
-    assert pinned.format_of().pinned(pinned).version == 0
+    assert pinned.pinned().version == 0
     assert open_rows(source).source.version == 1
     with pytest.raises(InputError, match="or has no version 7"):
         read(source_of({"source": source.source, "format": "delta", "version": 7}))
@@ -380,8 +380,8 @@ def test_a_table_that_changes_within_a_command_is_scored_in_one_version(tmp_path
     monkeypatch.chdir(tmp_path)
     url, fetch, fetches = delta(tmp_path)["source"], DeltaFormat.table, []
 
-    def fetch_and_change(self: DeltaFormat, url: str, source: Source) -> pa.Table:
-        fetched = fetch(self, url, source)
+    def fetch_and_change(self: DeltaFormat, url: str) -> pa.Table:
+        fetched = fetch(self, url)
         fetches.append(url)
         if len(fetches) == 1:
             deltalake.write_deltalake(url, table().slice(0, 7), mode="overwrite")

@@ -14,7 +14,6 @@ from support.parts import all_blocks, dense
 
 from aucdist.data.formats import base
 from aucdist.data.formats.base import FilePart
-from aucdist.data.formats.parts import parse_part
 from aucdist.data.own_files import parse_checked, to_jsonable
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, find_source
@@ -76,7 +75,7 @@ def test_wherever_it_is_cut(source, lines, n, window):
 
 def test_parts_are_whole_lines_of_about_the_same_size(source):
     line = b"1 1:1 2:2 3:3\n-1 1:4\n"
-    parts = source(line * 1000).format_of().split(source(line * 1000), 10)
+    parts = source(line * 1000).format_of().split(10)
     sizes = [part.stop - part.start for part in parts]
     assert len(parts) == 10
     assert sum(sizes) == 1000 * len(line)
@@ -118,13 +117,13 @@ def test_rows_like_those_of_the_training_data(source):
 )
 def test_a_fault_is_named_with_its_line_in_the_file(source, text, options, said, numbered):
     broken = source(text, **options)
-    cut = broken.format_of().split(broken, 7)
+    cut = broken.format_of().split(7)
     if numbered:
         sound = source(text.replace("1:x", "1:1").replace("?", "0"), **options)
         cut = [replace(part, version="") for part in planned(sound, 7).parts]
         source(text, **options)
     with pytest.raises(InputError) as caught:
-        [parse_part(broken, None, part) for part in cut]
+        [broken.format_of().read_part(part) for part in cut]
     assert said in str(caught.value)
 
 

@@ -42,16 +42,16 @@ def test_an_arrow_file_that_unpacks_beyond_measure_is_refused_before_it_does(ope
     before = pa.total_allocated_bytes()
     said = rf"x.arrow: {len(data)} compressed bytes expand to 1\d+, and at most \d+ are read; if you trust"
     with pytest.raises(InputError, match=said):
-        ArrowFormat().table(data, "x.arrow", SOURCE)
+        ArrowFormat(SOURCE).table(data, "x.arrow")
     assert pa.total_allocated_bytes() - before < 2**20
     table = pa.table({"a": np.arange(1000.0), "b": pa.array(["x", None] * 500).dictionary_encode()})
     for compression in ("zstd", "lz4", None):
-        assert ArrowFormat().table(stream_of(table, compression, open_writer), "x.arrow", SOURCE).equals(table)
+        assert ArrowFormat(SOURCE).table(stream_of(table, compression, open_writer), "x.arrow").equals(table)
 
 
 def test_columns_without_bytes_count(monkeypatch):
     with pytest.raises(InputError, match="expand to"):
-        ArrowFormat().table(stream_of(pa.table({"a": pa.nulls(2**24)})), "x.arrow", SOURCE)
+        ArrowFormat(SOURCE).table(stream_of(pa.table({"a": pa.nulls(2**24)})), "x.arrow")
 
 
 @pytest.mark.parametrize("kind", ["dictionary", "view"])
@@ -67,7 +67,7 @@ def test_one_long_text_for_many_rows(kind, tmp_path):
             pa.string_view(), 2**12, [None, pa.py_buffer(np.tile(view, 2**12)), array.buffers()[2]]
         )
     with pytest.raises(InputError, match="expand to 4294967296"):
-        ArrowFormat().table(stream_of(pa.table({"a": column})), "x.arrow", SOURCE)
+        ArrowFormat(SOURCE).table(stream_of(pa.table({"a": column})), "x.arrow")
     table = pa.table(
         {"a": pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**8, np.int32)), [text]), "y": ["p", "n"] * 2**7}
     )
@@ -103,16 +103,16 @@ def test_a_cell_far_from_the_others_is_named():
     ):
         start = time.monotonic()
         with pytest.raises(InputError, match=message):
-            ExcelFormat().table(data, "x.xlsx", SOURCE)
+            ExcelFormat(SOURCE).table(data, "x.xlsx")
         assert time.monotonic() - start < 5
-    assert ExcelFormat().table(workbook(), "x.xlsx", SOURCE).to_pydict() == {"a": [1]}
-    assert ExcelFormat().table(workbook(cells=[("A1", "a"), ("C3", 1)]), "x.xlsx", SOURCE).num_rows == 2
+    assert ExcelFormat(SOURCE).table(workbook(), "x.xlsx").to_pydict() == {"a": [1]}
+    assert ExcelFormat(SOURCE).table(workbook(cells=[("A1", "a"), ("C3", 1)]), "x.xlsx").num_rows == 2
 
 
 def test_json_lines_that_are_no_text():
     for data in (b'{"a": "\xff"}\n', b'{"\xff": 1}\n', b"[" * 100_000):
         with pytest.raises(InputError, match=r"x.jsonl: not JSON objects in UTF-8|x.jsonl is damaged"):
-            JsonLinesFormat().table(data, "x.jsonl", SOURCE)
+            JsonLinesFormat(SOURCE).table(data, "x.jsonl")
 
 
 def test_a_configuration_in_another_encoding_than_utf_8(tmp_path):

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.runs import QUIET
+from support.scratch_room import watch_parts
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import MEDIAN_ERROR
-from aucdist.data.formats import parts
 from aucdist.data.shards.sharding import simulate
 from aucdist.data.storage import scratch
 from aucdist.engine.dask import local_client
@@ -102,15 +102,9 @@ SCALED = {"direct": True, "test": {"fraction": 0.3, "seed": 2}, "impute": "media
 PARSED: list[str] = []
 
 
-def note_parsed() -> None:
+def note_parsed(monkeypatch: pytest.MonkeyPatch | None = None) -> None:
     """Have this process note each part that it parses."""
-    parse_part = parts.parse_part
-
-    def noted(source: Any, schema: Any, part: Any) -> Any:
-        PARSED.append(f"{part.url}:{part.start}")
-        return parse_part(source, schema, part)
-
-    parts.parse_part = noted
+    watch_parts(monkeypatch or pytest.MonkeyPatch(), lambda part: PARSED.append(f"{part.url}:{part.start}"))
     PARSED.clear()
 
 
@@ -130,10 +124,9 @@ def parsed_here() -> list[str]:
 )
 def test_each_part_is_parsed_once(source, tmp_path, monkeypatch, more, limit):
     """It was up to seven times; without room for copies it still is."""
-    monkeypatch.setattr(parts, "parse_part", parts.parse_part)  # to be put back
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
-    note_parsed()
+    note_parsed(monkeypatch)
     run(source | {"missing": "keep"}, tmp_path, data=SCALED, blocks=5, **more)
     assert len(set(PARSED)) >= 5
     assert len(PARSED) == len(set(PARSED)) if limit is None else len(PARSED) >= 6 * len(set(PARSED))
