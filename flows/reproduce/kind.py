@@ -26,14 +26,14 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from aucdist.data.block import Block, each_of
-from aucdist.data.dataset import Dataset
+from aucdist.data.dataset import Dataset, Scale
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import ClassName, Source, find_source, is_present
@@ -177,7 +177,6 @@ def results_of(results: Results, dataset: str, system: str) -> list[Result]:
 # ---- systems over folds or splits ------------------------------------------------------------------------------------
 
 Grid = dict[str, list[int | float]]
-Scale = Literal["none", "standard", "minmax", "maxabs", "unit-row"]
 
 
 class System(Strict):
@@ -256,7 +255,7 @@ def train_and_test(task: Task) -> tuple[Block, Block]:
     return scaling.transform(rows), scaling.transform(block.take(test))
 
 
-def fit_scaling(data: Dataset, scale: str, train: Block) -> Preprocessor:
+def fit_scaling(data: Dataset, scale: Scale, train: Block) -> Preprocessor:
     """Return the preprocessor that scales the features of a data set by its training rows."""
     schema = data.schema
     return fit_preprocessor(
