@@ -22,7 +22,7 @@ from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import certificate_text, point_sentences, render_template
+from aucdist.report.text import certificate_text, point_rows, render_template
 from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
 from flows.progress import RunObserver
@@ -72,7 +72,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
                 if column.startswith(NAMED)
                 for value, rows in test.groupby(column, sort=True)
             ]
-        record: Json = {
+        record: Json = jsonable({
             "format": 1,
             "run": shown(run),
             "digests": {
@@ -95,11 +95,10 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
                 "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.MIN_LOSS,
                 "evidence_against_a_guarantee": ALARM,
             },
-        }  # fmt: skip
-        record = jsonable(record)
-        place = run if config.output is None else config.output.rstrip("/")
+        })  # fmt: skip
+        place = (config.output or run).rstrip("/")
         page = render_template(
-            Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_sentences(record), about=about,
+            Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_verdict(record), about=about,
             record=record, n_pos=about["n_pos"], test_auc=about["metrics"]["test_auc"],
         )  # fmt: skip
         write_bytes(f"{place}/audit.html", page.encode())
@@ -111,7 +110,7 @@ def audit_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist audit` prints."""
     if "same" in result:
         return [*(f"the same: {name} {digest[:16]}" for name, digest in result["same"].items()), *result["notes"]]
-    return [*_sentences(result), f"written: {result['page']} and {result['json']}"]
+    return [*map(": ".join, _verdict(result)), f"written: {result['page']} and {result['json']}"]
 
 
 # ---- the same result again -----------------------------------------------------------------------------------------------------
@@ -228,9 +227,9 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
     return adds.T.groupby(level=0, sort=False).sum().T, scores
 
 
-def _sentences(record: Json) -> list[str]:
+def _verdict(record: Json) -> list[tuple[str, str]]:
     point = record["operating_point"]
     return [
-        *(point_sentences(point) if point else ()),
-        f"The training objective is {certificate_text(record['certificate'])}.",
+        *(point_rows(point) if point else ()),
+        ("Certificate", f"The training objective is {certificate_text(record['certificate'])}."),
     ]

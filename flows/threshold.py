@@ -13,7 +13,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import point_sentences, render_template
+from aucdist.report.text import point_rows, render_template
 from aucdist.store import promote, read_version
 from flows.config.loading import PlaceArgument, UrlOption, yaml_text
 from flows.config.model import OperatingPointConfig
@@ -63,10 +63,9 @@ def change_threshold(config: ThresholdConfig) -> Json:
     model = load_two_classes(folder, "another threshold")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     cut, shift, changed = _decide(config, run, about, model, test)
-    requirement = config.options
     model = model.with_weights(
         intercept=0.0 - cut,
-        about=model.about | {"operating_point": requirement},
+        about=model.about | {"operating_point": config.options},
         probability=None if model.probability is None else model.probability.shifted(shift),
     )
     files = model_content(model)
@@ -81,26 +80,27 @@ def change_threshold(config: ThresholdConfig) -> Json:
     if test is not None:
         others[SCORES] = test.assign(score=test["score"] - shift).to_parquet(index=False, compression="zstd")
     point = changed["operating_point"]
-    sentences = point_sentences(point)
+    rows = point_rows(point)
+    said: Json = {"operating_point": point, "sentences": list(map(": ".join, rows))}
     if change is not None:
         others[METRICS] = json_text(about | changed).encode()
-        version = promote(store, files | others, {"run": f"version {change.version} with another threshold"}).version
-        return {"run": f"{shown(store.url)}@{version}", "operating_point": point, "sentences": sentences}
+        promoted = promote(store, files | others, {"run": f"version {change.version} with another threshold"})
+        return {"run": f"{shown(store.url)}@{promoted.version}"} | said
     if exists(f"{run}/{CONFIG}"):
         others[CONFIG] = yaml_text(
-            configuration_of(run) | {"operating_point": requirement | {"out_of_fold": point["out_of_fold"]}}
+            configuration_of(run) | {"operating_point": config.options | {"out_of_fold": point["out_of_fold"]}}
         ).encode()
     beside = run.rpartition("/")[0] if "://" in run else os.path.normpath(f"{run}/..")
     with run_folder(config.output or beside, timestamped(f"{about['name']}-threshold")) as made:
         changed |= {"run": made.url, "threshold_of": shown(run)}
-        page = render_template(
-            Path(__file__).with_name("threshold.html"), title=about["name"], sentences=sentences, run=shown(run)
-        )
-        others |= {METRICS: json_text(about | changed).encode(), "report.html": page.encode()}
+        others[METRICS] = json_text(about | changed).encode()
+        others["report.html"] = render_template(
+            Path(__file__).with_name("threshold.html"), title=about["name"], sentences=rows, run=shown(run)
+        ).encode()
         for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():
             write_bytes(f"{made.draft}/{name}", data)
         made.publish()
-    return {"run": made.url, "operating_point": point, "sentences": sentences}
+    return {"run": made.url} | said
 
 
 def _decide(
@@ -125,7 +125,7 @@ def _decide(
     cut, guarantee = threshold_by(config, threshold_counts, per_day)
     cut, shift = (without_intercept(cut, model.intercept), cut) if rows == "test" else (cut, cut + model.intercept)
     shown_rows, counts, at = "training", threshold_counts, cut
-    details = {part: dict(detail) for part, detail in about.get("details", {}).items()}
+    details = about.get("details", {})
     if rows == "training":
         details["train"] = detail_of(threshold_counts, cut)
     else:  # the scores of the rows that were fitted are not kept

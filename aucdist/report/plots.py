@@ -189,10 +189,10 @@ def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label
     axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
 
 
-def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
-    """Plot a column of `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
-    axes.plot(trace["round"], trace[column], "o-" if len(trace) <= MAX_MARKS else "-", color=POS)
-    axes.set(xlabel="Round", ylabel=label)
+def shape_of_link(axes: Any, trace: pd.DataFrame) -> None:
+    """Plot xi in `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
+    axes.plot(trace["round"], trace["xi"], "o-" if len(trace) <= MAX_MARKS else "-", color=POS)
+    axes.set(xlabel="Round", ylabel="Shape xi")
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:
@@ -204,13 +204,7 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
         points = np.isfinite(values)
         marks = "o" if len(x) <= MAX_MARKS else ""
         axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
-    positive = primal[np.isfinite(primal) & (primal > 0)]
-    if len(positive) and positive.max() > 20 * positive.min():
-        bounds = [positive.min(), *dual[np.isfinite(dual) & (dual > positive.min() / 20)]]
-        axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * positive.max()))
-    elif len(positive):
-        axes.set(ylim=(0, 1.05 * positive.max()))
-    axes.set(xlabel="Passes", ylabel="Objective")
+    axes.set(xlabel="Passes", ylabel="Objective", ylim=(0, None))
 
 
 def relative_gap(axes: Any, history: pd.DataFrame) -> None:

@@ -19,33 +19,28 @@ from aucdist.report.sections import search_section
 from aucdist.report.text import (
     SET_ON,
     auc_text,
-    auc_with_interval,
     certificate_text,
     count_text,
     difference_sentence,
     directions_text,
-    group_sentences,
+    group_rows,
     number_text,
     objectives_text,
     operating_points_text,
-    percent_text,
-    point_sentences,
+    point_rows,
     proved_excess,
     render_template,
     rounded_up_text,
     search_verdict,
-    set_for_text,
 )
 
 TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The shares of flagged rows in the table of thresholds."""
 MISTAKES = 12
-MANY_CLASSES = 40
-"""The number of classes from which the confusion matrix has the whole width of the page."""
-MAX_NAME_LENGTH = 24
-"""The largest number of characters of a name in a picture."""
 CURVE_POINTS = 80
+TILES = ("Flagged", "Precision", "Recall")
+"""The rows of the result that tiles of the page show."""
 NO_TEST_ROWS = (
     "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
     "with `data.test`."
@@ -116,7 +111,7 @@ def render_run_page(report: Report) -> str:
     """
     values, search = _several(report) if "classes" in report.run else _two_classes(report), report.run.get("search")
     if search is not None:
-        values["sentences"].append(search_verdict(search))
+        values["sentences"].append(("Search", search_verdict(search)))
     return render_template(
         Path(__file__).with_name("run.html"),
         title=report.run["name"],
@@ -137,7 +132,6 @@ def _two_classes(report: Report) -> Json:
     with warnings.catch_warnings(record=True, action="always", category=IntervalWarning) as caught:
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
-    population, point = _population_text(report), run.get("operating_point")
     reliability: Json = {}
     shape: Json = {}
     if (counts := report.probabilities) is not None:
@@ -156,20 +150,15 @@ def _two_classes(report: Report) -> Json:
         reliability = {"figure": figure, "losses": losses}
     if (trace := report.shape) is not None:  # the search for the shape of the link
         last = number_text(float(trace["xi"].iloc[-1]))
-        level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
-        drawn, said = (("xi", "Shape xi"), (level, level.replace("_", " ").capitalize())), f"The last xi is {last}"
-        figures = [
-            plots.inline_svg(column, label, said, plots.rounds_of, trace=trace, column=column, label=label)
-            for column, label in drawn
-        ]
-        shape = {"figures": figures, "xi": last, "rounds": len(trace)}
+        figure = plots.inline_svg("xi", "Shape xi", f"The last xi is {last}", plots.shape_of_link, trace=trace)
+        shape = {"figure": figure, "xi": last, "rounds": len(trace)}
     return {
-        "several": False,
         "which": rows,
         "sentences": _verdict_of_two(report, shown, rows, interval),
-        "warnings": _warnings_of_two(report, interval, [f"{w.message}.".replace("the", "The", 1) for w in caught]),
-        "population": population,
+        "warnings": _warnings_of_two(report, interval, [_sentence(str(warning.message)) for warning in caught]),
+        "population": _population_text(report),
         "area": ranking.auc(shown),
+        "error": (error := ranking.auc_error(shown)) and rounded_up_text(error),
         "train_area": ranking.auc(train),
         "interval": interval,
         "average_precision": ranking.average_precision(shown),
@@ -177,8 +166,7 @@ def _two_classes(report: Report) -> Json:
         "excess": proved_excess(run["certificate"]),
         "certificate": certificate_text(run["certificate"]),
         "figures": _figures(report, shown, rows),
-        "decisions": _decisions(report),
-        "rule": set_for_text(point) if point else _default_threshold(run),
+        "decision": _decision(report, shown, rows),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
         "shape": shape,
@@ -186,6 +174,10 @@ def _two_classes(report: Report) -> Json:
         "weights": sorted((w for w in report.weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS],
         "n_weights": len(report.weights),
     }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _default_threshold(run: Json) -> str:
@@ -218,49 +210,37 @@ def _warnings_of_two(report: Report, interval: Estimate | None, more: list[str])
     return texts + more + list(report.leaks)
 
 
-def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None) -> list[str]:
-    """Return the main results as sentences."""
-    area, run = ranking.auc(shown), report.run
-    ends = (interval.low, interval.high) if interval else None
-    measured = auc_with_interval(area, ends)
-    if (error := ranking.auc_error(shown)) > 0:
-        measured += (
-            f" (computed from scores in {len(shown.values):,} cells, with an error of at most {rounded_up_text(error)})"
-        )
-    groups = run.get("groups", {})
-    across = ", within and across groups" if groups.get("grouped") else ""
+def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None) -> list[tuple[str, str]]:
+    """Return (label, sentences) of the main results."""
+    run, (compared, advice) = report.run, _beside_baselines(report, rows)
     sentences = [
-        f"A positive {rows} row scores higher than a negative one in {percent_text(area)} of all pairs{across}: AUC {measured}.",
-        *_beside_baselines(report, rows),
-        f"The training objective (a mean loss {_population_text(report)}, plus a penalty) is "
-        f"{certificate_text(run['certificate'])}.",
+        ("Other models", compared),
+        ("What to try", advice),
+        ("Directions", directions_text(run["free"]) if "free" in run else ""),
     ]
-    if "free" in run:
-        sentences.append(directions_text(run["free"]))
-    if "groups" in run:
-        sentences = [*group_sentences(run["groups"]), *sentences]
-    point = run.get("operating_point")
-    if point is None:
-        sentences.insert(1, _default_threshold(run))
+    if groups := run.get("groups", {}):
+        sentences = [*group_rows(groups)[::-1], *sentences]
+    if (point := run.get("operating_point")) is not None:
+        said = [row for row in point_rows(point, run.get("baselines", ())) if row[0] not in TILES]
+        sentences = [*said, *sentences]
+    else:
+        sentences.insert(0, ("Threshold", _default_threshold(run)))
         share, n_pos = share_of_positives(shown), shown.n_pos
-        if share < RARE_SHARE and n_pos > 1 and ends and not across:  # rows without weights and groups
-            sentences.insert(
-                0,
+        # rows without weights and groups
+        if share < RARE_SHARE and n_pos > 1 and interval and not groups.get("grouped"):
+            highest = (
                 f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
-                f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive. The average precision is "
-                f"{auc_text(ranking.average_precision(shown))}; a random order has {share:.2g}.",
+                f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive."
             )
-        return sentences
-    return [*point_sentences(point, run.get("baselines", ())), *sentences]
+            sentences.insert(0, ("Highest scores", highest))
+    return [row for row in sentences if row[1]]
 
 
-def _beside_baselines(report: Report, rows: str) -> list[str]:
+def _beside_baselines(report: Report, rows: str) -> tuple[str, str]:
     """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
-    compared, better, grid = [], False, []
+    compared, better, grid, advice = [], False, [], ""
     tested = [other for other in report.run.get("baselines", ()) if other["differences"]]
-    if not tested:
-        return []
-    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")):
+    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
         best = max(tested, key=lambda other: other[key])
         test = best["differences"][key]
         better |= test["low"] > 0
@@ -269,19 +249,19 @@ def _beside_baselines(report: Report, rows: str) -> list[str]:
                 f"{rows} {metric}", (best["name"], "this model"), test, significant=test["low"] * test["high"] > 0
             )
         )
-    sentences = [" ".join(compared)]
     if not better:
-        return sentences
+        return " ".join(compared), ""
     if report.map_name is None or (report.additive and not report.additive["interactions"]):
         grid.append(f"features: [{report.map_name or 'null'}, {{map: bins, interactions: 10}}]")
     if "lam" not in report.run.get("search", {}).get("best", {}):
         grid.append("lam: [1e-2, 1e-3, 1e-4, 1e-5]")
     if grid:
         command = f"aucdist cv {shlex.quote(report.run['run'])}/config.yaml --set metric=average_precision"
-        sentences.append(
-            f"To look for a better model that can still be read, run `{command} --set 'grid={{{', '.join(grid)}}}'`."
+        advice = (
+            f"To look for a better model that can still be read, run `{command} --set 'grid={{{', '.join(grid)}}}'`. "
         )
-    return [*sentences, "If nobody has to read it, take what ranks best: `--set model.features=auto` also tries trees."]
+    advice += "If nobody has to read it, take what ranks best: `--set model.features=auto` also tries trees."
+    return " ".join(compared), advice
 
 
 def _population_text(report: Report) -> str:
@@ -334,31 +314,26 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     return {name: plots.inline_svg(name, *parts) for name, parts in figures.items()}
 
 
-def _decisions(report: Report) -> list[Json]:
-    """Return the confusion matrix of the test and of the training rows, its rates, and the intervals of some of them."""
-    (train, test), tables = report.classes[0], []
-    for name, counts in (("test", test), ("training", train)):
-        if counts is None:
-            continue
-        table, ends = decisions.confusion(counts, report.threshold), {}
-        alerts = table["tp"] + table["fp"]
-        if name == "test" and not counts.weighted:  # on the rows that set the threshold, intervals would be too short
-            point = decisions.operating_point(counts, report.threshold)
-            ends = {
-                "recall": (point.recall.low, point.recall.high),
-                "specificity": (1 - point.fpr.high, 1 - point.fpr.low),
-            }
-            if alerts:
-                ends["precision"] = (point.precision.low, point.precision.high)
-        rates = {
-            "recall": decisions.recall(table),
-            "specificity": decisions.specificity(table),
-            "precision": decisions.precision(table) if alerts else None,
-            "balanced accuracy": decisions.balanced_accuracy(table),
-            "G-mean": decisions.g_mean(table),
+def _decision(report: Report, shown: ScoreCounts, rows: str) -> Json:
+    """Return the confusion matrix of the rows, its rates, and the intervals of some of them."""
+    table, ends = decisions.confusion(shown, report.threshold), {}
+    alerts = table["tp"] + table["fp"]
+    if rows == "test" and not shown.weighted:  # on the rows that set the threshold, intervals would be too short
+        point = decisions.operating_point(shown, report.threshold)
+        ends = {
+            "recall": (point.recall.low, point.recall.high),
+            "specificity": (1 - point.fpr.high, 1 - point.fpr.low),
         }
-        tables.append({"name": name, "table": table, "rates": rates, "ends": ends})
-    return tables
+        if alerts:
+            ends["precision"] = (point.precision.low, point.precision.high)
+    rates = {
+        "recall": decisions.recall(table),
+        "specificity": decisions.specificity(table),
+        "precision": decisions.precision(table) if alerts else None,
+        "balanced accuracy": decisions.balanced_accuracy(table),
+        "G-mean": decisions.g_mean(table),
+    }
+    return {"table": table, "rates": rates, "ends": ends}
 
 
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
@@ -394,6 +369,7 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
 
 def _several(report: Report) -> Json:
     run, rows, tested = report.run, report.run["classes"], report.confusions is not None
+    said = [("Thresholds", operating_points_text(rows))] if "operating_point" in rows[0] else []
     curves = [train if test is None else test for train, test in report.classes]
     part = "test_auc" if tested else "train_auc"
     order = sorted(range(len(rows)), key=lambda k: (rows[k][part] is None, rows[k][part] or 0.0, k))
@@ -419,41 +395,24 @@ def _several(report: Report) -> Json:
         largest = [] if run["topics"] else np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES].tolist()
         places = (divmod(place, len(names)) for place in largest)
         confusions = {
-            "names": [(name, _short(name)) for name in names],
+            "names": names,
             "table": table.tolist(),
             "shares": shares.tolist(),
             "largest": [(i, j) for i, j in places if table[i, j] > 0 and i != j],
-            "many": len(names) > MANY_CLASSES,
         }
     return {
-        "several": True,
         "class_noun": "topic" if run["topics"] else "class",
         "which": "test" if tested else "training",
-        "sentences": _verdict(run),
+        "sentences": [*said, ("Certificates", objectives_text(run))],
         "warnings": texts,
         "classes": [rows[k] | {"excess": proved_excess(rows[k]["certificate"])} for k in order],
         "confusions": confusions,
-        "curves": [(_short(rows[k]["name"]), rows[k][part], _roc_points(curves[k])) for k in order],
+        "curves": [(rows[k]["name"], rows[k][part], _roc_points(curves[k])) for k in order],
     }
 
 
-def _verdict(run: Json) -> list[str]:
-    metrics = run["metrics"]
-    of = f"of {len(run['classes'])} {'topics' if run['topics'] else 'classes'}, each against the rest, is"
-    if metrics["test_auc"] is None:
-        sentences = [f"The mean training AUC {of} {auc_text(metrics['train_auc'])}."]
-    else:
-        weighted = f"weighted by their test rows it is {auc_text(metrics['test_auc_weighted'])}"
-        sentences = [f"The mean test AUC {of} {auc_text(metrics['test_auc'])}; {weighted}."]
-    if metrics.get("test_accuracy") is not None:
-        sentences.append(f"The predicted class is right for {percent_text(metrics['test_accuracy'])} of the test rows.")
-    if "operating_point" in run["classes"][0]:
-        sentences.append(operating_points_text(run["classes"]))
-    return [*sentences, objectives_text(run)]
-
-
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(_short, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
@@ -462,7 +421,3 @@ def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
         return []
     fpr, tpr = plots.thinned(*ranking.roc_curve(counts), CURVE_POINTS)
     return list(zip(fpr.tolist(), tpr.tolist(), strict=True))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"

@@ -2,18 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from aucdist.data.dataset import Schema, category_features
 from aucdist.errors import Json
 from aucdist.metrics.named import find_metric
 from aucdist.report import plots
-from aucdist.report.svg import INK, MUTED, NEG, POS, grid_text
+from aucdist.report.svg import HEIGHT, INK, MUTED, NEG, POS, grid_text
 from aucdist.report.text import number_text, search_verdict
 
 # ---- a search: the curve over one parameter, and all settings ----------------------------------------------------------
@@ -23,10 +22,13 @@ MAX_SHAPES = 24
 """The largest number of shapes that are drawn, those with the widest spread."""
 MAX_INTERACTIONS = 8
 """The largest number of interactions that are drawn, those with the widest spread."""
-MAX_POINTS = 400
-"""The largest number of rows in the table of points."""
 FEW_ROWS = 20
 """Steps of a shape with fewer training rows than this are drawn as a thin line."""
+SKEWED = 0.02
+"""If the bars of the rows would fill less of their space than this, all bins get the same width."""
+Column = tuple[str, float, Any, list[tuple[Any, float, float]]]
+"""Name, spread, first shape, and cells: value, share of the rows, and what it adds to the score. A value is a category,
+"missing", or the two ends of a bin."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
 """The mark of the direction of a shape, and what its description begins with."""
 
@@ -75,7 +77,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
         """Draw the means, with bars of one standard error."""
         plots.intervals(axes, x, means - errors, means + errors, "± 1 standard error")
         axes.plot(x, means, "o-", color=POS, label="mean")
-        axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=8, hollow=True)
+        axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=6)
         log_x = bool((x > 0).all() and x.max() > 20 * x.min())
         axes.set(
             xlabel=name + ", log scale" * log_x,
@@ -92,7 +94,6 @@ def _curve_figure(search: Json, name: str) -> str | None:
 def additive_section(
     parts: Any,
     schema: Schema,
-    points: pd.DataFrame,
     directions: np.ndarray | None,
     bands: Sequence[tuple[np.ndarray, np.ndarray]] | None,
     n_halves: int | None,
@@ -102,7 +103,6 @@ def additive_section(
 
     `parts`: the model taken apart (`aucdist.maps.explain`).
     `schema`: the names of the features. The categories of a column are one figure, if no shape has a band or a direction.
-    `points`: `aucdist.maps.explain.points_table`.
     `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
     `bands`: the lowest and the highest value of other fits in each bin of each shape.
     `n_halves`: the number of fits, each to a half of the training rows.
@@ -110,33 +110,22 @@ def additive_section(
     """
     features, has_directions = schema.feature_names, directions is not None and bool(directions.any())
     categories = {} if bands or has_directions else schema.categories
-    column_of = {name: (name, "") for name in features} | category_features(categories)
-    columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each, with the category of a 0/1 feature
-    for shape in parts.shapes:
-        column, value = column_of[features[shape.feature]]
-        columns.setdefault(column, []).append((value, shape))
     binary = {features[shape.feature] for shape in parts.shapes if np.round(shape.edges, 9).tolist() == [0.5]}
-    drawn = []
-    for name, members in columns.items():
-        bars, shape = _bars(members) if name in categories else [], members[0][1]
-        spread = math.sqrt(sum(share * adds**2 for _, share, adds in bars)) if bars else shape.spread
-        if spread > 0:
-            drawn.append((name, spread, shape, bars))
-    drawn.sort(key=lambda row: -row[1])
+    drawn = _columns(parts.shapes, features, categories)
     band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
-    added = [s.values for s in parts.shapes] + [[adds for _, _, adds in bars] for *_, bars in drawn]
-    reach = float(np.abs(np.concatenate([[0.0], *added, *itertools.chain(*bands or ())])).max()) or 1.0
+    added = [adds for *_, cells in drawn for *_, adds in cells]
+    reach = float(np.abs(np.concatenate([added, *itertools.chain(*bands or ())])).max(initial=0.0)) or 1.0
     figures = []
-    for k, (name, _, shape, bars) in enumerate(drawn[:MAX_SHAPES]):
+    for k, (name, _, shape, cells) in enumerate(drawn[:MAX_SHAPES]):
         arrow, rule = DIRECTIONS[0 if directions is None else int(directions[shape.feature])]
         figure: Json = {"name": name, "arrow": arrow, "note": rule + shape_text(shape)}
         figures.append(figure)
-        if bars:
-            figure["note"] = _ends_text(np.array([adds for _, _, adds in bars]))
-            if len(bars) > MAX_SHAPES:
-                figure["note"] += f"; the {MAX_SHAPES} most frequent of {len(bars)} values"
-            frequent = sorted(bars, key=lambda bar: -bar[1])[:MAX_SHAPES]
-            figure["bars"] = sorted(frequent, key=lambda bar: -bar[2])
+        if name in categories:
+            figure["note"] = _ends_text(np.array([adds for *_, adds in cells]))
+            if len(cells) > MAX_SHAPES:
+                figure["note"] += f"; the {MAX_SHAPES} most frequent of {len(cells)} values"
+            frequent = sorted(cells, key=lambda cell: -cell[1])[:MAX_SHAPES]
+            figure["bars"] = sorted(frequent, key=lambda cell: -cell[2])
         else:
             figure["figure"] = plots.inline_svg(
                 f"feature-{k}", f"Shape of {name}", figure["note"], shape_plot, 216.0,
@@ -144,43 +133,69 @@ def additive_section(
             )  # fmt: skip
     interactions = sorted((shape for shape in parts.interactions if shape.spread > 0), key=lambda shape: -shape.spread)
     ranking, heats = [(name, spread) for name, spread, *_ in drawn], []
+    widest = max((float(np.abs(interaction.values).max()) for interaction in interactions), default=0.0)
     for k, interaction in enumerate(interactions):
         names = [features[j] for j in interaction.features]
         ranking.append((" & ".join(names), interaction.spread))
         if k < MAX_INTERACTIONS:
             title, note = " and ".join(names), _ends_text(interaction.values)
             svg = plots.inline_svg(
-                f"interaction-{k}", title, note, interaction_plot, interaction=interaction, names=names, binary=binary
-            )
+                f"interaction-{k}", title, note, interaction_plot, min(HEIGHT, 130.0 + 24.0 * len(interaction.values)),
+                interaction=interaction, names=names, binary=binary, reach=widest,
+            )  # fmt: skip
             heats.append({"name": title, "note": note, "figure": svg})
-    place = {name: k for k, (name, *_) in enumerate(drawn)}  # columns of a wide spread first
-    lines = sorted(
-        points.itertuples(index=False, name=None), key=lambda line: place.get(column_of[line[0]][0], len(place))
-    )
     return {
         "ranking": sorted(ranking, key=lambda row: -row[1])[:MAX_SHAPES],
-        "n_parts": len(columns) + len(parts.interactions),
+        "n_parts": len(ranking),
         "reach": reach,
         "shapes": figures,
         "n_halves": n_halves,
         "has_directions": has_directions,
         "interactions": heats,
-        "points": lines[:MAX_POINTS],
+        "widest": widest,
+        "points": _points(_columns(parts.shapes, features, schema.categories)),
         "binary": binary,
-        "n_points": len(lines),
-        "infinite": np.inf,
+        "infinite": math.inf,
     }
 
 
-def _bars(members: Sequence[tuple[str, Any]]) -> list[tuple[str, float, float]]:
-    """Return the categories of a column, and last the other values; of each the share of rows and what it adds to the score.
+def _columns(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[Column]:
+    """Return the columns that change the score, the widest spread first."""
+    column_of = {name: (name, "") for name in features} | category_features(categories)
+    columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each, with the category of a 0/1 feature
+    for shape in shapes:
+        column, value = column_of[features[shape.feature]]
+        columns.setdefault(column, []).append((value, shape))
+    rows = []
+    for name, members in columns.items():
+        (_, shape), *_ = members
+        values, spread = itertools.pairwise([-math.inf, *shape.edges.tolist(), math.inf]), shape.spread
+        cells: list[tuple[Any, float, float]] = list(zip(values, shape.shares, shape.values, strict=True))
+        if shape.missing is not None:
+            cells.insert(0, ("missing", math.nan, shape.missing))
+        if name in categories:  # a row adds all shapes: one at 1, the others at 0
+            absent = sum(shape.values[0] for _, shape in members)
+            cells = [(value, s.shares[-1], absent + (s.values[-1] - s.values[0])) for value, s in members]
+            rest = 1.0 - sum(share for _, share, _ in cells)
+            cells += [("other values", rest, absent)] * bool(rest > 1e-9)
+            spread = math.sqrt(sum(share * adds**2 for _, share, adds in cells))
+        if spread > 0:
+            rows.append((name, spread, shape, cells))
+    return sorted(rows, key=lambda row: -row[1])
 
-    `members`: each category and the shape of its 0/1 feature. A row adds all shapes: one at 1, the others at 0.
-    """
-    absent = sum(shape.values[0] for _, shape in members)
-    bars = [(value, s.shares[-1], absent + (s.values[-1] - s.values[0])) for value, s in members]
-    rest = 1.0 - sum(share for _, share, _ in bars)
-    return [*bars, ("other values", rest, absent)] if rest > 1e-9 else bars
+
+def _points(columns: Sequence[Column]) -> list[Any]:
+    """Return lines of column, values, points and share; neighbouring bins, or categories, with equal points are one line."""
+    ends = [(min(added), max(added)) for *_, cells in columns for added in [[adds for *_, adds in cells]]]
+    reach, lines = sum(high - low for low, high in ends), []
+    for (name, _, _, cells), (low, _) in zip(columns, ends, strict=True):
+        rows = [(round(100 * (adds - low) / reach, 1), value, share) for value, share, adds in cells]
+        if isinstance(cells[-1][0], str):  # categories
+            rows.sort(key=lambda row: row[0])
+        for (points, _), equal in itertools.groupby(rows, lambda row: (row[0], row[1] == "missing")):
+            _, values, shares = zip(*equal, strict=True)
+            lines.append((name, values, points, sum(shares)))
+    return lines
 
 
 def shape_text(shape: Any) -> str:
@@ -211,6 +226,10 @@ def shape_plot(
     # densities, because bins have about equal numbers of rows and different widths
     widths = np.diff(ends / 2)
     density = shape.shares / np.maximum(widths / widths.max(), 1e-9)
+    if density @ widths < SKEWED * density.max() * widths.sum():
+        ends, density, name = np.arange(len(shape.values) + 1.0), shape.shares, f"{name}, bins of equal width"
+        at, texts = _edge_ticks(shape.edges, 1.0)
+        axes.set(xticks=at, xticklabels=texts)
     heights = low + 0.5 * reach * density / float(density.max())
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
     axes.axhline(0.0, color=MUTED)
@@ -224,23 +243,30 @@ def shape_plot(
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
-def interaction_plot(axes: Any, interaction: Any, names: Sequence[str], binary: Collection[str]) -> None:
+def _edge_ticks(edges: np.ndarray, first: float) -> tuple[list[float], list[str]]:
+    """Return the positions and the texts of at most six edges between bins of width 1, with enough digits to distinguish them.
+
+    `first`: the position of the first edge.
+    """
+    step = max(1, -(-len(edges) // 6))
+    shown = edges[::step].tolist()
+    digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
+    return [step * k + first for k in range(len(shown))], [grid_text(edge, digits) for edge in shown]
+
+
+def interaction_plot(axes: Any, interaction: Any, names: Sequence[str], binary: Collection[str], reach: float) -> None:
     """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features.
 
     `binary`: the names of 0/1 features.
+    `reach`: the largest absolute contribution of any interaction: all heat maps have one scale of colours.
     """
-    reach = float(np.abs(interaction.values).max()) or 1.0
     for (row, column), value in np.ndenumerate(interaction.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])
         axes.fill(across, up, color=POS if value > 0 else NEG, alpha=abs(value) / reach)
     n_rows, n_columns = interaction.values.shape
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
-    for axis, name, edges, missing in zip((axes.y, axes.x), names, interaction.edges, interaction.missing, strict=True):
-        # at most six edges between the cells, with enough digits to distinguish them
-        step = max(1, -(-len(edges) // 6))
-        shown = edges[::step].tolist()
-        digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
-        ticks = [(step * k + 0.5 + missing, grid_text(edge, digits)) for k, edge in enumerate(shown)]
-        if name in binary:
-            ticks = [(k + missing, str(k)) for k in (0, 1)]
-        axis.named = [(0.0, "missing")] * bool(missing) + ticks
+    for axis, name, edges, missing in zip("yx", names, interaction.edges, interaction.missing, strict=True):
+        at, texts = ([missing, missing + 1], ["0", "1"]) if name in binary else _edge_ticks(edges, 0.5 + missing)
+        axes.set(
+            **{f"{axis}ticks": [0.0] * bool(missing) + at, f"{axis}ticklabels": ["missing"] * bool(missing) + texts}
+        )

@@ -21,7 +21,7 @@ INK, MUTED, GRID, POS, NEG = LIGHT.values()
 WIDTH, HEIGHT, RIGHT = 360.0, 266.0, 12.0
 SIZE = 10.5
 """The size of text."""
-LETTER = 0.54 * SIZE
+LETTER = 0.62 * SIZE
 """The assumed mean width of a letter, with a margin, because only the browser knows the true width."""
 DASHES = {
     "-": "",
@@ -41,12 +41,18 @@ class Axis:
     """The horizontal or the vertical axis: its range, its ticks, and the positions of values."""
 
     def __init__(self) -> None:
-        self.label, self.log = "", False
+        self.label, self.scale = "", "linear"
         self.low: float | None = None
         self.high: float | None = None
-        self.named: Sequence[tuple[float, str]] | None = None
+        self.ticks: Sequence[float] = ()
+        self.ticklabels: Sequence[str] = ()
         self.seen: list[np.ndarray] = []
         self.first, self.last = 0.0, 1.0  # the ends in points of the picture, which `Axes.render` sets
+
+    @property
+    def log(self) -> bool:
+        """Whether the axis has a log scale."""
+        return self.scale == "log"
 
     def _scaled(self, values: Any) -> np.ndarray:
         values = np.asarray(values, dtype=float)
@@ -77,10 +83,10 @@ class Axis:
         share = (self._scaled(values) / 2 - self.start / 2) / (self.end / 2 - self.start / 2)
         return np.atleast_1d(self.first + (self.last - self.first) * np.clip(share, -9, 9))
 
-    def ticks(self) -> Sequence[tuple[float, str]]:
+    def grid(self) -> Sequence[tuple[float, str]]:
         """Return the values of the grid lines, and their labels."""
-        if self.named is not None:
-            return self.named
+        if self.ticks:
+            return list(zip(self.ticks, self.ticklabels, strict=True))
         low, high = self.start, self.end
         decades = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1) if self.log else np.zeros(0)
         if len(decades) > 1:
@@ -104,25 +110,21 @@ class Axes:
         self._legend: list[tuple[str, str]] = []
 
     def set(self, **values: Any) -> None:
-        """Set the labels, limits and scales of the axes: xlabel, xlim, xscale and the same of y."""
+        """Set the labels, limits, scales and ticks of the axes: xlabel, xlim, xscale, xticks, xticklabels and the same of y."""
         for key, value in values.items():
-            axis, option = (self.x if key[0] == "x" else self.y), key[1:]
-            if option == "label":
-                axis.label = value
-            elif option == "scale":
-                axis.log = value == "log"
-            else:
+            axis = self.x if key[0] == "x" else self.y
+            if key[1:] == "lim":
                 axis.low, axis.high = value
+            else:
+                setattr(axis, key[1:], value)
 
     def plot(
-        self, x: Any, y: Any, style: str = "-", *, color: str, label: str = "", linewidth: float = 1.8, markersize: float = 4.0,
-        hollow: bool = False,
+        self, x: Any, y: Any, style: str = "-", *, color: str, label: str = "", linewidth: float = 1.8, markersize: float = 4.0
     ) -> None:  # fmt: skip
         """Draw a line through points, marks at the points, or both, by the style: for example "--", "o" or "o-"."""
         marker, line = MARKERS.get(style[0]), style.lstrip("".join(MARKERS))
         stroke = f' fill="none" stroke="{color}" stroke-width="{linewidth:g}"{DASHES.get(line, "")}'
-        look = f'{stroke} vector-effect="non-scaling-stroke"' if hollow else f' fill="{color}"'
-        mark = f'<path transform="translate({{:.1f}} {{:.1f}}) scale({markersize / 2:g})" d="M0,0{marker}"{look}/>'
+        mark = f'<path transform="translate({{:.1f}} {{:.1f}}) scale({markersize / 2:g})" d="M0,0{marker}" fill="{color}"/>'
 
         def draw() -> str:
             """Return the line and its marks as SVG, once the axes know their ranges."""
@@ -185,7 +187,7 @@ class Axes:
         x, y = self.x, self.y
         x.settle()
         y.settle()
-        across, up = x.ticks(), y.ticks()
+        across, up = x.grid(), y.grid()
         legend, below = _flow(self._legend)
         widest, widest_up = (max((_width(text) for _, text in ticks), default=0.0) for ticks in (across, up))
         x.first, x.last = 8 + 15 * bool(y.label) + widest_up, WIDTH - RIGHT

@@ -56,7 +56,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             ),
             ("Other models", others or None),
             *(group_rows(run["groups"]) if "groups" in run else []),
-            ("Operating point", point and " ".join(point_sentences(point, baselines))),
+            *(point_rows(point, baselines) if point else []),
             ("Train AUC", auc_text(metrics["train_auc"])),
             (
                 "Objective",
@@ -113,14 +113,6 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
     return rows
 
 
-def group_sentences(groups: Json) -> list[str]:
-    """Describe the results within groups in sentences. The parameters are those of `group_rows`."""
-    rows = group_rows(groups)
-    return [f"The {label} is {value}." for label, value in rows[1:]] + [
-        f"Groups: {counted}." for _, counted in rows[:1]
-    ]
-
-
 def target_text(target: Json) -> str:
     """Describe the target of an operating point, as words after "The threshold was set for"."""
     name, value = _rate_and_limit(target)
@@ -139,15 +131,15 @@ def _rate_and_limit(target: Json) -> tuple[str, Any]:
 
 
 def set_for_text(point: Json) -> str:
-    """Describe in a sentence what a threshold was set for, and on which rows. `point`: as for `operating_point_text`."""
+    """Describe in a sentence what a threshold was set for, and on which rows. `point`: as for `point_rows`."""
     return f"The threshold was set for {target_text(point['target'])}, on {SET_ON[set_on_of(point)]}."
 
 
 def _beside_target(point: Json) -> str:
-    """Return how the rate that has a target compares with it on the test rows, as a sentence after a space.
+    """Return how the rate that has a target compares with it on the test rows, in sentences.
 
     It is empty where nothing can be said: of costs, without an alert, and if other rows were measured or the test rows set the
-    threshold. `point`: as for `operating_point_text`.
+    threshold. `point`: as for `point_rows`.
     """
     (name, limit), set_on = _rate_and_limit(point["target"]), set_on_of(point)
     per, by_day, share = point["target"].get("per", "1 rows"), point.get("alerts_per_day"), point["alerts"]["value"]
@@ -168,7 +160,7 @@ def _beside_target(point: Json) -> str:
         unit = "a day" if per == "day" else f"in {per}"
         measured = f"{number_text(n_rows * value)} {unit}{ends_text(ends, lambda rate: number_text(n_rows * rate))}"
         noun = "number of alerts"
-    return f" The {noun} of the test rows, {measured}, {result}."
+    return f"The {noun} of the test rows, {measured}, {result}."
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:
@@ -189,46 +181,47 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     )
 
 
-def operating_point_text(point: Json) -> str:
-    """Describe the result of a threshold: how many rows are flagged, how many of them are positive, and how many are missed.
+def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
+    """Return (label, text) for a threshold: its result, how it was set, and other models with the same number of alerts.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
+    `baselines`: those of the run.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
-    precision, recall = (f"the {name} is {_rate_text(point[name])}" for name in ("precision", "recall"))
-    precision = precision if point["alerts"]["value"] else "the precision is undefined"
+    flagged, right, missed, others, costs = f"{share} of the {rows} rows", "", "", "", ""
     if "n_pos" in point:  # rows without weights, of a run of this version
         n_alerts, n_pos = point["n_alerts"], point["n_pos"]
         n_right = round(point["recall"]["value"] * n_pos)
         a_day = f", {number_text(point['alerts_per_day'])} a day" if "alerts_per_day" in point else ""
-        text = f"The model flags {n_alerts:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})."
-        if n_alerts:
-            text += f" {n_right:,} of them are positive: {precision}."
-        text += f" It misses {n_pos - n_right:,} of {n_pos:,} positive rows: {recall}."
-    else:
-        text = f"The model flags {share} of the {rows} rows: {precision}, and {recall}."
-    if (costs := point.get("expected_cost")) is not None:
-        value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
-        ends = ends_text(costs["interval"], lambda end: number_text(100 * end))
-        text += (
-            f" Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
+        flagged = f"{n_alerts:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})"
+        right = f": {n_right:,} of the {n_alerts:,} flagged rows are positive"
+        missed = f": {n_pos - n_right:,} of {n_pos:,} positive rows are missed"
+        if n_alerts and baselines:
+            others = f"With the same {n_alerts:,} alerts, this model finds {n_right:,} positive rows"
+            for row in baselines:
+                others += f"; {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
+                if test := row["differences"].get("recall"):  # whole rows, and no interval gets narrower
+                    low, high = math.floor(n_pos * test["low"] + 1e-6), math.ceil(n_pos * test["high"] - 1e-6)
+                    others += f" (95 % interval of the difference {low} to {high})"
+            others += ". A difference may be chance if its interval contains 0."
+    if (expected := point.get("expected_cost")) is not None:
+        value, without = (number_text(100 * expected[name]) for name in ("value", "without_model"))
+        ends = ends_text(expected["interval"], lambda end: number_text(100 * end))
+        costs = (
+            f"Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
             f"flagging none would cost {without}."
         )
-    return text
-
-
-def _found_by_others(point: Json, baselines: Sequence[Json]) -> str:
-    """Return how many positive rows other models find with as many alerts, in sentences; empty if it is not known."""
-    if not (baselines and point.get("n_alerts")):
-        return ""
-    n_pos = point["n_pos"]
-    text = f"With the same {point['n_alerts']:,} alerts, this model finds {point['recall']['value'] * n_pos:,.0f} positive rows"
-    for row in baselines:
-        text += f"; {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
-        if test := row["differences"].get("recall"):
-            low, high = (round(n_pos * test[end], 1) + 0.0 for end in ("low", "high"))
-            text += f" (95 % interval of the difference {low:g} to {high:g})"
-    return text + ". A difference may be chance if its interval contains 0."
+    described = {
+        "Flagged": f"{flagged}.",
+        "Precision": f"{_rate_text(point['precision'])}{right}." if point["alerts"]["value"] else "",
+        "Recall": f"{_rate_text(point['recall'])}{missed}.",
+        "Costs": costs,
+        "Threshold": set_for_text(point),
+        "Target": _beside_target(point),
+        "Guarantee": guarantee_text(point),
+        "Same alerts": others,
+    }
+    return [(label, text) for label, text in described.items() if text]
 
 
 def guarantee_text(point: Json) -> str:
@@ -253,16 +246,6 @@ def guarantee_text(point: Json) -> str:
 def set_on_of(point: Json) -> str:
     """Return the rows that set a threshold; older runs say only whether they were out of fold."""
     return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
-
-
-def point_sentences(point: Json, baselines: Sequence[Json] = ()) -> list[str]:
-    """Describe a threshold in sentences: its result, that of other models, how it was set, and its guarantee.
-
-    `point`: as above. `baselines`: those of the run.
-    """
-    set_for = set_for_text(point) + _beside_target(point)
-    texts = operating_point_text(point), _found_by_others(point, baselines), set_for, guarantee_text(point)
-    return list(filter(None, texts))
 
 
 def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:

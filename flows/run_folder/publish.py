@@ -94,7 +94,6 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
     from aucdist.export.portable import additive_in_units
     from aucdist.maps.bins import BinMap
-    from aucdist.maps.explain import points_table
 
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
     cluster = fitted.config.cluster
@@ -132,7 +131,6 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         additive = additive_section(
             parts,
             rows.schema,
-            points_table(parts, names),
             getattr(estimator, "monotone_", None),
             fitted.bands,
             fitted.config.shapes.halves,

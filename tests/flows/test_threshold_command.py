@@ -56,10 +56,10 @@ def test_alerts_by_the_day(run: str) -> None:
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
     page = page_of({"run": run})
-    said = "set for at most 5 alerts a day, on the training rows, which the fit has seen. The number of alerts of "
+    said = "set for at most 5 alerts a day, on the training rows, which the fit has seen.</dd>"
     assert said in page
-    assert f"The model flags {(test['score'] > 0).sum()} of 1,000 test rows (" in page
-    assert f", {point['alerts_per_day']:.3g} a day). " in page
+    assert f'Alerts</dt><dd class="value">{(test["score"] > 0).sum()}</dd>' in page
+    assert f", {point['alerts_per_day']:.3g} a day have a score above the threshold" in page
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -84,7 +84,7 @@ def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: 
     profiles = [json.loads((Path(result["run"]) / "model" / "profile.json").read_text()) for result in both]
     np.testing.assert_allclose(profiles[0]["score"]["edges"], profiles[1]["score"]["edges"], atol=1e-12)
     assert changed["run"] != run
-    assert threshold_lines(changed)[0].partition(" (95")[0] in page_of(changed)
+    assert threshold_lines(changed)[0].removeprefix("Flagged: ") in page_of(changed)
 
 
 def test_the_new_run_is_beside_the_old_one_however_that_is_named(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Pa
     changed = change(str(old), alerts=0.1)
     assert (read_scores(changed["run"])["score"] > 0).sum() == 100
     assert changed["operating_point"]["set_on"] == "test"
-    assert "look better than those of new rows" in threshold_lines(changed)[1]
+    assert "look better than those of new rows" in threshold_lines(changed)[3]
     with pytest.raises(InputError, match="column of dates"):
         change(str(old), alerts=5, per="day")
 
@@ -150,12 +150,12 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     assert "drawn like the threshold rows (600 rows, " in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["meets_target"]
-    assert threshold_lines(changed)[2].startswith(
-        "With 90 % confidence, the threshold guarantees a recall of at least 90 % on new rows drawn like"
+    assert threshold_lines(changed)[5].startswith(
+        "Guarantee: With 90 % confidence, the threshold guarantees a recall of at least 90 % on new rows drawn like"
     )
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
     said = "No threshold can guarantee a false positive rate of at most 0.01 % with 95 % confidence"
-    assert said in threshold_lines(impossible)[2]
+    assert said in " ".join(threshold_lines(impossible))
 
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:

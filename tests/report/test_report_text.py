@@ -15,9 +15,8 @@ from aucdist.report.text import (
     certificate_text,
     count_text,
     number_text,
-    operating_point_text,
     percent_text,
-    point_sentences,
+    point_rows,
     proved_excess,
     rounded_up_text,
     seconds_text,
@@ -72,10 +71,11 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_auc():
 def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
     rate = {"value": 33 / 35, "interval": [0.80843, 0.99300]}
     point = {"target": {"alerts": 0.1}, "rows": "test"} | dict.fromkeys(("recall", "fpr", "precision", "alerts"), rate)
-    assert "the recall is 94.29 % (95 % interval 80.84 % to 99.30 %)." in operating_point_text(point)
+    assert dict(point_rows(point))["Recall"] == "94.29 % (95 % interval 80.84 % to 99.30 %)."
 
 
 def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
+    """Counts are whole, and the ends of their intervals are rounded outwards."""
     point = {
         "target": {"alerts": 0.05}, "rows": "test", "set_on": "out_of_fold", "n_alerts": 134, "n_rows": 3085, "n_pos": 185,
         "recall": {"value": 27 / 185, "interval": [0.098, 0.205]}, "precision": {"value": 27 / 134, "interval": [0.137, 0.279]},
@@ -83,29 +83,30 @@ def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
     }  # fmt: skip
     rates, difference = (
         {"recall": 41 / 185, "precision": 41 / 134},
-        {"value": 14 / 185, "low": -1e-9, "high": 23 / 185},
+        {"value": 14 / 185, "low": -0.2 / 185, "high": 22.1 / 185},
     )
     baselines = [{"name": "LightGBM (defaults)", "rates": rates, "differences": {"recall": difference}}]
-    result, others, how_set = point_sentences(point, baselines)
-    assert result == (
-        "The model flags 134 of 3,085 test rows (4.3 %). 27 of them are positive: the precision is 20.1 % (95 % interval 13.7 % "
-        "to 27.9 %). It misses 158 of 185 positive rows: the recall is 14.6 % (95 % interval 9.8 % to 20.5 %)."
-    )
-    assert others == (
-        "With the same 134 alerts, this model finds 27 positive rows; LightGBM (defaults) finds 41 (95 % interval of the "
-        "difference 0 to 23). A difference may be chance if its interval contains 0."
-    )
-    assert how_set == (
-        "The threshold was set for a share of alerts of at most 5 %, on out-of-fold scores of the training rows: each score "
-        "is from a model that has not seen the row. The share of alerts of the test rows, 4.3 % (95 % interval 3.7 % to 5.1 %), "
-        "meets the target. The target lies in the interval, so new rows may miss it."
-    )
-    shown = dict(summary_rows(RUN | {"operating_point": point}))["Operating point"]
-    assert shown == f"{result} {how_set}"
+    expected = {
+        "Flagged": "134 of 3,085 test rows (4.3 %).",
+        "Precision": "20.1 % (95 % interval 13.7 % to 27.9 %): 27 of the 134 flagged rows are positive.",
+        "Recall": "14.6 % (95 % interval 9.8 % to 20.5 %): 158 of 185 positive rows are missed.",
+        "Threshold": "The threshold was set for a share of alerts of at most 5 %, on out-of-fold scores of the training rows: "
+        "each score is from a model that has not seen the row.",
+        "Target": "The share of alerts of the test rows, 4.3 % (95 % interval 3.7 % to 5.1 %), meets the target. The target "
+        "lies in the interval, so new rows may miss it.",
+        "Same alerts": "With the same 134 alerts, this model finds 27 positive rows; LightGBM (defaults) finds 41 (95 % interval "
+        "of the difference -1 to 23). A difference may be chance if its interval contains 0.",
+    }
+    assert point_rows(point, baselines) == list(expected.items())
+    shown = summary_rows(RUN | {"operating_point": point})
+    assert [row for row in shown if row[0] in expected] == list(expected.items())[:-1]
     weighted = {name: value for name, value in point.items() if not name.startswith("n_")}
-    assert point_sentences(weighted, baselines)[0].startswith(
-        "The model flags 4.3 % of the test rows: the precision is 20.1 % "
+    said = dict(point_rows(weighted, baselines))
+    assert (said["Flagged"], said["Precision"]) == (
+        "4.3 % of the test rows.",
+        "20.1 % (95 % interval 13.7 % to 27.9 %).",
     )
+    assert "Same alerts" not in said
 
 
 def test_the_summary_of_several_classes_bounds_their_objectives():

@@ -27,9 +27,9 @@ from aucdist.report.svg import LETTER, POS, WIDTH, Axes, Axis
 )
 def test_numbers_at_the_grid_are_round(low: float, high: float, log: bool, names: list[str]) -> None:
     axis = Axis()
-    axis.low, axis.high, axis.log = low, high, log
+    axis.low, axis.high, axis.scale = low, high, "log" if log else "linear"
     axis.settle()
-    ticks = [tick for tick in axis.ticks() if low <= tick[0] * (1 + 1e-9) <= high * (1 + 1e-8) or tick[0] == 0]
+    ticks = [tick for tick in axis.grid() if low <= tick[0] * (1 + 1e-9) <= high * (1 + 1e-8) or tick[0] == 0]
     assert [name for _, name in ticks] == names
     assert [float(name) for name in names] == pytest.approx([value for value, _ in ticks])
 
@@ -48,9 +48,9 @@ def test_numbers_at_the_grid_are_round(low: float, high: float, log: bool, names
 )  # fmt: skip
 def test_numbers_at_one_grid_differ_whatever_the_ends(low: float, high: float, log: bool, some: list[str]) -> None:
     axis = Axis()
-    axis.low, axis.high, axis.log = low, high, log
+    axis.low, axis.high, axis.scale = low, high, "log" if log else "linear"
     axis.settle()
-    values, names = zip(*axis.ticks(), strict=True)
+    values, names = zip(*axis.grid(), strict=True)
     assert 2 <= len(names) == len(set(names)) <= 8
     assert set(some) <= set(names)
     assert [float(name) for name in names] == pytest.approx(values, rel=1e-9)
@@ -79,7 +79,7 @@ def test_points_lie_where_their_values_are() -> None:
 
 def test_what_is_not_positive_lies_below_a_log_axis() -> None:
     axis = Axis()
-    axis.log = True
+    axis.scale = "log"
     axis.seen = [np.array([0.0, -1.0, 1e-3, 10.0, np.inf])]
     axis.settle()
     assert 0 < 10**axis.start < 1e-3
@@ -89,7 +89,7 @@ def test_what_is_not_positive_lies_below_a_log_axis() -> None:
 
 
 def test_nothing_drawn_and_one_point_have_axes() -> None:
-    for draw in (lambda axes: None, lambda axes: axes.plot(5.0, 5.0, "D", color=POS, hollow=True, label="one")):
+    for draw in (lambda axes: None, lambda axes: axes.plot(5.0, 5.0, "D", color=POS, label="one")):
         assert "nan" not in standalone_svg("p", draw)
         assert drawn(draw) is not None
 
@@ -122,15 +122,33 @@ def test_edges_of_pairs_have_digits_that_tell_them_apart() -> None:
         missing=(False, False),
     )
     shown = [
-        text for text, *_ in texts(drawn(partial(interaction_plot, interaction=pair, names=["a", "b"], binary=())))
+        text
+        for text, *_ in texts(
+            drawn(partial(interaction_plot, interaction=pair, names=["a", "b"], binary=(), reach=1.0))
+        )
     ]
     assert {"10000000", "10000002", "10000005", "0.5", "0.50001", "2"} <= set(shown)
 
 
 def test_the_cells_of_a_0_1_feature_are_named_after_its_values() -> None:
     pair = SimpleNamespace(values=np.eye(3, 2), edges=(np.array([0.5]), np.array([0.5])), missing=(True, False))
-    picture = drawn(partial(interaction_plot, interaction=pair, names=["is b", "count"], binary={"is b"}))
+    picture = drawn(partial(interaction_plot, interaction=pair, names=["is b", "count"], binary={"is b"}, reach=2.0))
     assert sorted(text for text, *_ in texts(picture)) == ["0", "0.5", "1", "count", "is b", "missing"]
+    strongest = max(float(path.get("fill-opacity", 0)) for path in picture.iter())
+    assert strongest == 0.5  # half of what the strongest cell of any map adds
+
+
+def test_where_bars_of_equal_units_could_not_be_seen_all_bins_have_equal_width() -> None:
+    def shape(edges: list[float]) -> SimpleNamespace:
+        shares, values = np.array([0.4, 0.2, 0.2, 0.2]), np.array([1.0, 0.5, -0.5, -1.0])
+        return SimpleNamespace(edges=np.array(edges), shares=shares, values=values, missing=None)
+
+    even, skewed = (
+        [text for text, *_ in texts(drawn(partial(shape_plot, shape=shape(edges), name="money", reach=1.0)))]
+        for edges in ([1.0, 2.0, 3.0], [0.5, 900.0, 1e6])
+    )
+    assert "money" in even
+    assert {"money, bins of equal width", "0.5", "900", "1000000"} <= set(skewed)
 
 
 def test_a_long_legend_makes_the_picture_grow() -> None:

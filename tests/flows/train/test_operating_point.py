@@ -14,7 +14,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import ScoreCounts, operating_point, threshold_at
 from aucdist.metrics.decisions import best_threshold
 from aucdist.model import load_model
-from aucdist.report.text import operating_point_text, point_sentences
+from aucdist.report.text import point_rows
 from flows.run_folder.folder import read_about, read_scores
 
 BINS = {"map": "bins", "bins": 4}
@@ -115,13 +115,12 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
 
 def test_report_begins_with_what_the_user_asked_for(result: dict[str, Any]) -> None:
     page = page_of(result)
-    result_text, set_text = page.split('class="verdict card">')[1].split("<p>")[1:3]
     set_for = (
         "The threshold was set for a false positive rate of at most 1 %, on the training rows, which the fit has seen."
     )
-    assert result_text.startswith(f"The model flags {result['operating_point']['n_alerts']} of ")
-    assert set_text.startswith(f"{set_for} The false positive rate of the test rows, ")
-    assert page.count(set_for) == 2  # under "Decisions", too
+    flagged = f'<dt>Alerts</dt><dd class="value">{result["operating_point"]["n_alerts"]}</dd>'
+    order = [flagged, set_for, "The false positive rate of the test rows, ", "<h2>Decisions</h2>"]
+    assert sorted(order, key=page.index) == order
     assert "trained up to here" in page
 
 
@@ -154,33 +153,32 @@ ADVICE = " by more than chance explains"
     ],
 )
 def test_sentences_compare_the_test_rows_with_the_target(target: dict[str, Any], said: str, result: str) -> None:
-    _, text = point_sentences(point(target))
-    assert text.startswith(f"The threshold was set for {said}, on the training rows, which the fit has seen. The ")
-    assert " of the test rows, " in text
-    assert text.endswith(f", {result}.")
-    _, text = point_sentences(point(target, set_on="threshold_rows"))
-    assert ", on the threshold rows, which the fit has not seen. " in text
-    assert text.endswith(f", {result.partition(': train')[0]}.")
+    rows = dict(point_rows(point(target)))
+    assert rows["Threshold"] == f"The threshold was set for {said}, on the training rows, which the fit has seen."
+    assert " of the test rows, " in rows["Target"]
+    assert rows["Target"].endswith(f", {result}.")
+    rows = dict(point_rows(point(target, set_on="threshold_rows")))
+    assert rows["Threshold"].endswith(", on the threshold rows, which the fit has not seen.")
+    assert rows["Target"].endswith(f", {result}.")
     for more in ({"set_on": "test"}, {"rows": "training"}):  # the same rows set the threshold
-        assert "the target" not in point_sentences(point(target, **more))[1]
+        assert "Target" not in dict(point_rows(point(target, **more)))
 
 
 def test_sentences_count_alerts_and_those_of_a_day() -> None:
     numbers = {"n_alerts": 89, "n_rows": 4450, "n_pos": 60}
     a_day, alerts = {"alerts": 8, "per": "day"}, {"value": 0.02, "interval": [0.017, 0.024]}
-    result, set_for = point_sentences(point(a_day, alerts=alerts, alerts_per_day=8.9, **numbers))
-    assert result == (
-        "The model flags 89 of 4,450 test rows (2.0 %, 8.9 a day). 40 of them are positive: the precision is 40.0 %. It misses "
-        "20 of 60 positive rows: the recall is 67.1 % (95 % interval 61.0 % to 72.0 %)."
-    )
-    assert set_for.endswith(f"8.9 a day (95 % interval 7.57 to 10.7), is above the target{MAY.format('meet')}.")
-    assert "the target" not in point_sentences(point(a_day))[1]  # it is not known how many test rows a day has
+    rows = dict(point_rows(point(a_day, alerts=alerts, alerts_per_day=8.9, **numbers)))
+    assert rows["Flagged"] == "89 of 4,450 test rows (2.0 %, 8.9 a day)."
+    assert rows["Precision"] == "40.0 %: 40 of the 89 flagged rows are positive."
+    assert rows["Recall"] == "67.1 % (95 % interval 61.0 % to 72.0 %): 20 of 60 positive rows are missed."
+    assert rows["Target"].endswith(f"8.9 a day (95 % interval 7.57 to 10.7), is above the target{MAY.format('meet')}.")
+    assert "Target" not in dict(point_rows(point(a_day)))  # it is not known how many test rows a day has
     numbers["n_alerts"] = 0
-    nothing, _ = point_sentences(point({"precision": 0.6}, alerts={"value": 0, "interval": None}, **numbers))
-    assert nothing.startswith("The model flags 0 of 4,450 test rows (0.0 %). It misses ")
-    assert "the precision is" not in nothing
-    nearly = operating_point_text(point({"fpr": 0.1}, recall={"value": 0.996, "interval": None}))
-    assert "the recall is 99.60 %." in nearly  # not 100 %
+    nothing = dict(point_rows(point({"precision": 0.6}, alerts={"value": 0, "interval": None}, **numbers)))
+    assert nothing["Flagged"] == "0 of 4,450 test rows (0.0 %)."
+    assert "Precision" not in nothing
+    nearly = dict(point_rows(point({"fpr": 0.1}, recall={"value": 0.996, "interval": None})))
+    assert nearly["Recall"] == "99.60 %."  # not 100 %
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
@@ -196,7 +194,7 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     page = page_of(result)
     assert "set for the lowest cost, at 1 for a false positive and 40 for a miss, on out-of-fold scores" in page
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
-    assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
+    assert "(95 % interval" in page.split("<h2>Decisions</h2>")[1].split("</section>")[0]
 
 
 @pytest.mark.parametrize("metric", ["partial_auc", "recall_at_fpr"])
