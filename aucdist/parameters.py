@@ -139,13 +139,25 @@ def check_constraints(thing: Any) -> None:
         constraint.check(name, getattr(thing, name))
 
 
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def frozen(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass whose objects are compared by identity, because ``==`` of arrays is no single truth."""
+    return dataclass(frozen=True, eq=False)(cls)
+
+
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def keyword_parameters(cls: type[T]) -> type[T]:
+def keyword_parameters(**constraints: Constraint) -> Callable[[type[T]], type[T]]:
     """Make the annotated attributes of a class, its parameters with their defaults, the keywords of its ``__init__``.
 
     It is a dataclass without ``__eq__`` and ``__repr__``: objects are compared by identity, and scikit-learn's repr stays.
+    `constraints`: what the parameters may be, for `check_constraints`.
     """
-    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    def decorator(cls: type[T]) -> type[T]:
+        cls._parameter_constraints = constraints  # type: ignore[attr-defined]
+        return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    return decorator
 
 
 MIN_WEIGHT = 1e-100

@@ -23,7 +23,7 @@ algorithm does.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -43,12 +43,12 @@ from aucdist.papers.scd.dual import SDCD
 from aucdist.parameters import (
     SEED,
     Condition,
-    Constraints,
     Number,
     OneOf,
     above_0,
     check_constraints,
     count,
+    frozen,
     keyword_parameters,
 )
 from aucdist.solvers.base import solve
@@ -211,7 +211,7 @@ def appended(values: Any, more: np.ndarray) -> Any:
     return values_and_more.tolist() if isinstance(values, list) else values_and_more
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Hyperplane:
     """The default hyperplane, w.x + b = 0."""
 
@@ -225,7 +225,7 @@ class Hyperplane:
         return out + self.b
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Rule:
     """The rule that decides which rows are kept.
 
@@ -271,7 +271,15 @@ class Rule:
         return block.take(self.stays(block), index=block.index)
 
 
-@keyword_parameters
+@keyword_parameters(
+    method=OneOf(METHODS),
+    n_bins=count(2),
+    ratio=Number("at least 1 and finite", lambda v: 1 <= v < np.inf),
+    random_state=SEED,
+    svm=Condition(
+        lambda v: v is None or hasattr(v, "decision_function"), "None or a classifier with decision_function"
+    ),
+)
 class DistanceUnderSampler(Sampler):
     """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
 
@@ -323,15 +331,6 @@ class DistanceUnderSampler(Sampler):
     (212, 212, True)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "method": OneOf(METHODS),
-        "n_bins": count(2),
-        "ratio": Number("at least 1 and finite", lambda v: 1 <= v < np.inf),
-        "random_state": SEED,
-        "svm": Condition(
-            lambda v: v is None or hasattr(v, "decision_function"), "None or a classifier with decision_function"
-        ),
-    }
     returns_rows_of_input = True
 
     method: str = "auto"
@@ -427,7 +426,16 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
     return positions, np.abs(scores[positions]), scrambled(block.row_id[positions], block_seed(seed, 0, 0))
 
 
-@keyword_parameters
+@keyword_parameters(
+    sampling_strategy=Number("above 0 and up to 1", lambda v: 0 < v <= 1, words=("auto",)),
+    k1=count(),
+    k2=count(),
+    k3=count(optional=True),
+    c_f_th=above_0(),
+    c_max=above_0(),
+    c_p=above_0(),
+    random_state=SEED,
+)
 class MWMOTE(Sampler):
     """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
 
@@ -473,17 +481,6 @@ class MWMOTE(Sampler):
     >>> np.bincount(y).tolist(), np.bincount(y_more).tolist()
     ([212, 357], [357, 357])
     """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        "sampling_strategy": Number("above 0 and up to 1", lambda v: 0 < v <= 1, words=("auto",)),
-        "k1": count(),
-        "k2": count(),
-        "k3": count(optional=True),
-        "c_f_th": above_0(),
-        "c_max": above_0(),
-        "c_p": above_0(),
-        "random_state": SEED,
-    }
 
     sampling_strategy: str | float = "auto"
     k1: int = 5

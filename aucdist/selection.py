@@ -4,7 +4,7 @@ The rows may be stored anywhere. A group has rows with the same value of a colum
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from aucdist.data.dataset import Schema
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, csr_digests, dense_digests
+from aucdist.parameters import frozen
 
 CLASSES = ((1, "positive"), (-1, "negative"))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Partition:
     """A partition of rows into parts, and the parts that a fold trains on.
 

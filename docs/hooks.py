@@ -15,7 +15,7 @@ from typing import Any
 
 import import_graph
 from formulae import with_formulae
-from griffe import Class, Docstring, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object
+from griffe import Class, Docstring, DocstringSectionKind, ExprName, Extension, Function, GriffeLoader, Module, Object
 from mkdocs.structure.files import File, Files
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
@@ -92,6 +92,12 @@ class Plain(Extension):
     From ``{"a", "b"} or None`` Griffe takes the first value as the default, and a minus sign as a dash; from parameters that
     are described together it takes default and annotation of one for all.
     """
+
+    def on_class_instance(self, *, cls: Class, **kwargs: Any) -> None:
+        """Take the decorator `aucdist.parameters.frozen` for the dataclass that it makes, which has a signature."""
+        for decorator in cls.decorators:
+            if str(decorator.value) == "frozen":
+                decorator.value = ExprName("dataclasses.dataclass")
 
     def on_object(self, *, obj: Object, loader: GriffeLoader, **kwargs: Any) -> None:
         """Change the docstring before it is shown."""

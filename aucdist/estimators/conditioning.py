@@ -12,7 +12,7 @@ every row stores are shifted, value by value.
 Data without such a column are not changed. The check computes the ranges of the columns once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import Keep, ViewBlocks
 from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.metrics.counts import dot
+from aucdist.parameters import frozen
 from aucdist.solvers.base import Solution, Status
 from aucdist.solvers.rounding import EPS
 
@@ -33,7 +34,7 @@ SPREAD = 1e6
 """Columns whose half ranges differ by more than this factor are named in a warning when the fit does not converge."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Shift:
     """Subtracts a number from some columns.
 

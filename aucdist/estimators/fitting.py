@@ -37,6 +37,7 @@ from aucdist.maps.binning import draw_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.pairs.groups import find_levels
+from aucdist.parameters import frozen
 from aucdist.selection import fold_numbers
 from aucdist.solvers.base import Callback, Certificate, Round, Solution, solve
 
@@ -71,7 +72,7 @@ class Fit:
     warnings: list[Warning] = field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Start:
     """What a fit starts from: the weights of the last fit, or of a saved model.
 

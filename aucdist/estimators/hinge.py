@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES
-from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
+from aucdist.parameters import SWITCH, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solution, solver_table
 
 ONE_OVER_N = "1/n"
 BALANCED = "balanced"
 
 
-@keyword_parameters
+@keyword_parameters(lam=above_0((ONE_OVER_N,)), penalty=OneOf(PENALTIES), fit_intercept=SWITCH)
 class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 
@@ -133,11 +133,6 @@ class HingeClassifier(LinearClassifier):
     """
 
     solvers = solver_table(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
-    _parameter_constraints: ClassVar[Constraints] = {
-        "lam": above_0((ONE_OVER_N,)),
-        "penalty": OneOf(PENALTIES),
-        "fit_intercept": SWITCH,
-    }
 
     penalty: str = "l2"
     lam: float | str = 1e-3  # type: ignore[assignment]

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,18 +21,17 @@ from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classe
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure, training_blocks
 from aucdist.maps.explain import Additive, additive, explanation
-from aucdist.parameters import Constraints, above_0, keyword_parameters
+from aucdist.parameters import above_0, keyword_parameters
 from aucdist.solvers.base import Callback, Round, Solution, solve
 
 
-@keyword_parameters
+@keyword_parameters(lam=above_0())
 class LinearClassifier(BlockClassifier):
     """A linear classifier fitted by a solver for one regularisation strength `lam`.
 
     All linear estimators share its parameters and methods, and each adds its own parameters and solvers.
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {"lam": above_0()}
     lam: float = 1e-3
     warm_start: bool = False
 

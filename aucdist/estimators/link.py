@@ -3,7 +3,7 @@
 import itertools
 import numbers
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from aucdist.estimators.scores import separates
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import bayes_shape, map_shape
-from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count, keyword_parameters
+from aucdist.parameters import PRIOR, SWITCH, Number, OneOf, above_0, count, keyword_parameters
 from aucdist.probability.links import LINKS, LOSSES, Link, LinkLoss, LinkMap, check_shape
 from aucdist.solvers.base import Round, Solution, solver_table
 
@@ -39,7 +39,18 @@ class SeparationWarning(UserWarning):
     """Warns that the training rows are separable, so that `lam` alone decides how close probabilities are to 0 and 1."""
 
 
-@keyword_parameters
+@keyword_parameters(
+    lam=above_0(optional=True),
+    prior=PRIOR,
+    link=OneOf(LINKS),
+    loss=OneOf(LOSSES),
+    xi=Number("at least -1", lambda v: not np.isnan(v), words=("map", "bayes"), optional=True),
+    shape_rounds=count(optional=True),
+    shape_samples=count(40, optional=True),
+    fit_intercept=SWITCH,
+    penalise_intercept=SWITCH,
+    monotone=Directions(),
+)
 class LinkClassifier(LinearClassifier):
     """A generalised linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 
@@ -185,18 +196,6 @@ class LinkClassifier(LinearClassifier):
     """
 
     solvers = solver_table(Newton, Lipschitz, Gradient)
-    _parameter_constraints: ClassVar[Constraints] = {
-        "lam": above_0(optional=True),
-        "prior": PRIOR,
-        "link": OneOf(LINKS),
-        "loss": OneOf(LOSSES),
-        "xi": Number("at least -1", lambda v: not np.isnan(v), words=("map", "bayes"), optional=True),
-        "shape_rounds": count(optional=True),
-        "shape_samples": count(40, optional=True),
-        "fit_intercept": SWITCH,
-        "penalise_intercept": SWITCH,
-        "monotone": Directions(),
-    }
 
     link: str = "gev"
     loss: str = "calibrated"

@@ -1,8 +1,8 @@
 """The margin-mean support vector machine on a sample, by zeroth-order steps (U-ZOVR) or by first-order ones."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -24,7 +24,7 @@ from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
-from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count, keyword_parameters
+from aucdist.parameters import NOT_NEGATIVE, Condition, OneOf, above_0, count, frozen, keyword_parameters
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule
 from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
 
@@ -39,7 +39,7 @@ ROWS_OF_MEDIAN = 1000
 """The number of rows from which the median distance is estimated."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ScaledSample:
     """Scale the rows of a fit, sample them, and leave out rows of weight 0."""
 
@@ -52,7 +52,7 @@ class ScaledSample:
         return with_weight(block if self.rule is None else self.rule(block))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class KernelMachine:
     """A Gaussian kernel machine.
 
@@ -76,7 +76,7 @@ class KernelMachine:
         return out
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class GramRows:
     """Replace rows by their kernel values with all rows of the fit, stored or computed in chunks when they are needed."""
 
@@ -131,7 +131,18 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
 
-@keyword_parameters
+@keyword_parameters(
+    kernel=OneOf(("linear", "rbf")),
+    scale=OneOf(("standard",), optional=True),
+    lam1=NOT_NEGATIVE,
+    lam2=above_0(),
+    sigma=above_0(("median",), optional=True),
+    gram_bytes=count(optional=True),
+    sampler=Condition(
+        lambda v: v is None or v == "auto" or hasattr(v, "fit_resample"),
+        "'auto', None or an object with fit_resample",
+    ),
+)
 class MarginMeanClassifier(BlockClassifier):
     r"""A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 
@@ -256,18 +267,6 @@ class MarginMeanClassifier(BlockClassifier):
     """
 
     solvers = solver_table(SVRG, ZOVR, ZOSGD)
-    _parameter_constraints: ClassVar[Constraints] = {
-        "kernel": OneOf(("linear", "rbf")),
-        "scale": OneOf(("standard",), optional=True),
-        "lam1": NOT_NEGATIVE,
-        "lam2": above_0(),
-        "sigma": above_0(("median",), optional=True),
-        "gram_bytes": count(optional=True),
-        "sampler": Condition(
-            lambda v: v is None or v == "auto" or hasattr(v, "fit_resample"),
-            "'auto', None or an object with fit_resample",
-        ),
-    }
 
     kernel: str = "linear"
     solver: Any = "svrg"

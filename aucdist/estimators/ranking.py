@@ -3,7 +3,7 @@
 Pairs may be within groups, or of rows with grades, and may be those of the highest-scoring negatives alone.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from aucdist.pairs.smooth import MajorantRound
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
-from aucdist.parameters import PRIOR, Constraints, OneOf, keyword_parameters
+from aucdist.parameters import PRIOR, OneOf, keyword_parameters
 from aucdist.solvers.base import Solution, solver_table
 
 NEAR_ZERO = 0.01
@@ -33,17 +33,13 @@ class CollapseWarning(UserWarning):
     """Warns that a fit for the top of the list has its minimum near w = 0, so its ranking may be no better than chance."""
 
 
-@keyword_parameters
+@keyword_parameters(calibration=OneOf(CALIBRATIONS, optional=True), prior=PRIOR)
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective depends only on the order of the rows, not on a threshold or probabilities.
 
     The intercept is chosen so that the threshold 0 has the largest G-mean on the training rows.
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "calibration": OneOf(CALIBRATIONS, optional=True),
-        "prior": PRIOR,
-    }
     calibration: str | None = None
     prior: float | None = None
 
@@ -72,22 +68,21 @@ class RankingClassifier(LinearClassifier):
         return Fit(counts, unseen)
 
 
-@keyword_parameters
+@keyword_parameters(
+    monotone=Directions(),
+    group_weight=OneOf(GROUP_WEIGHTS, optional=True),
+    grade_weight=OneOf(GRADE_WEIGHTS, optional=True),
+)
 class PairRankingClassifier(RankingClassifier):
     """A linear classifier whose objective is a mean over pairs, which may be within groups or of rows with grades."""
 
     of_pairs = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        "monotone": Directions(),
-        "group_weight": OneOf(GROUP_WEIGHTS, optional=True),
-        "grade_weight": OneOf(GRADE_WEIGHTS, optional=True),
-    }
     group_weight: str | None = None
     grade_weight: str | None = None
     monotone: Any = None
 
 
-@keyword_parameters
+@keyword_parameters(penalty=OneOf(PENALTIES, optional=True), **TOP_CONSTRAINTS)
 class PairwiseHingeClassifier(PairRankingClassifier):
     """Linear ranking by the mean hinge over all pairs of a positive and a negative row.
 
@@ -245,10 +240,6 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     """
 
     solvers = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
-    _parameter_constraints: ClassVar[Constraints] = {
-        "penalty": OneOf(PENALTIES, optional=True),
-        **TOP_CONSTRAINTS,
-    }
 
     solver: Any = "all-pairs"
     penalty: str | None = None
@@ -284,7 +275,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         return options
 
 
-@keyword_parameters
+@keyword_parameters(**TOP_CONSTRAINTS)
 class PairwiseRampClassifier(PairRankingClassifier):
     """Linear ranking by a smoothed AUC over all pairs of a positive and a negative row.
 
@@ -415,7 +406,6 @@ class PairwiseRampClassifier(PairRankingClassifier):
     """
 
     solvers = solver_table(RampLBFGS)
-    _parameter_constraints: ClassVar[Constraints] = TOP_CONSTRAINTS
 
     solver: Any = "lbfgs"
     max_fpr: float | None = None
@@ -427,7 +417,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         return super()._set_weights(solution, blocks, lowered)
 
 
-@keyword_parameters
+@keyword_parameters()
 class PairwiseSquareClassifier(PairRankingClassifier):
     """Linear ranking by the mean square over all pairs of a positive and a negative row.
 
@@ -553,7 +543,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     solver: Any = "exact"
 
 
-@keyword_parameters
+@keyword_parameters()
 class UnivariateRankingClassifier(RankingClassifier):
     """Linear ranking by a loss of single rows, weighted by class.
 

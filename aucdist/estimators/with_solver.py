@@ -14,7 +14,7 @@ from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
 from aucdist.metrics.named import metric_of_search
-from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, Constraints, check_constraints, count, keyword_parameters
+from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, check_constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
 
 PREFIX = "solver__"
@@ -29,7 +29,7 @@ ABSENT: Any = None
 """The value of a parameter that only some estimators have, for the others."""
 
 
-@keyword_parameters
+@keyword_parameters(tol=NOT_NEGATIVE, max_passes=count(), verbose=VERBOSITY, random_state=SEED)
 class WithSolver(BaseEstimator, ABC):
     """The parameters of an estimator whose objective one of several solvers minimises.
 
@@ -39,9 +39,6 @@ class WithSolver(BaseEstimator, ABC):
 
     solvers: ClassVar[dict[str, type[Solver]]]
     """By the names that configurations call them."""
-    _parameter_constraints: ClassVar[Constraints] = {
-        "tol": NOT_NEGATIVE, "max_passes": count(), "verbose": VERBOSITY, "random_state": SEED,
-    }  # fmt: skip
     solver: Any
     tol: float = 1e-3
     max_passes: int = 1000

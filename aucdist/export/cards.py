@@ -26,6 +26,7 @@ from aucdist.model import card_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import CardFeature, Scorecard
 from aucdist.pairs.problem import pairwise_objective
+from aucdist.parameters import frozen
 from aucdist.probability.links import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.report.text import auc_text, count_text, number_text, render_template
 
@@ -80,7 +81,7 @@ class Scaling:
             raise InputError(f"total must be an integer from 1 to 1000000; got {self.total!r}")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class _Draft(Shape):
     """A feature of the card while neighbouring bins are merged. Values are weighted by shares.
 

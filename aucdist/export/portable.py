@@ -28,6 +28,7 @@ from aucdist.maps.leaves import ZEROS_ARE_MISSING, Forest, LeafMap
 from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.model.linear_model import LinearModel
+from aucdist.parameters import frozen
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest float: JSON has no infinity."""
@@ -94,7 +95,7 @@ Node = float | TreeSplit
 """A split, or the value of a leaf."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Linear:
     """``constant + sum of weight * (value - center)``, where the value is log(1 + x) for features that are logged."""
 
@@ -103,7 +104,7 @@ class Linear:
     centers: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Trees:
     """``constant`` and the value of the leaf of each tree."""
 
@@ -111,7 +112,7 @@ class Trees:
     trees: tuple[Node, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Kernel:
     """With ``z = (value - center) * scale``: ``constant + z'weights + sum of amount * exp(-|z - landmark|^2 / width^2)``.
 
@@ -133,7 +134,7 @@ Score = Linear | Additive | Trees | Kernel
 """The formula of a score. Edges of bins and of trees are in the units of the columns."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Portable:
     """The description of a model for other systems.
 

@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partialmethod
 from typing import Any
 
 import numpy as np
 
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 from aucdist.probability.link_kernels import NO_SHAPE
 from aucdist.probability.links import IsotonicMap, Link, LinkMap, ProbabilityMap
 
@@ -60,7 +60,7 @@ class Target(ABC):
         return Term(self, self.operation(operator, *names, **options))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Term:
     """A number, or a condition, of each row in the language of a system."""
 

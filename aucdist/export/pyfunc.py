@@ -1,6 +1,5 @@
 """The model behind MLflow's `mlflow.pyfunc.load_model`: it reads the files of `write_model`, and unpickles nothing."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +8,13 @@ import scipy.sparse as sp
 from aucdist.errors import InputError
 from aucdist.model import load_two_classes
 from aucdist.model.linear_model import LinearModel
+from aucdist.parameters import frozen
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class PyfuncModel:
     """A model as MLflow calls it."""
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
-from aucdist.parameters import check_constraints
+from aucdist.parameters import check_constraints, frozen
 
 LINEAR = ("keep", "drop")
 """The values of `linear`: whether the features themselves are columns as well."""
@@ -106,7 +106,7 @@ def moments_of(block: Block) -> Summary:
     return {"moments": block_moments, "sparse": [isinstance(rows, CsrRows)]}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Encoded:
     """A function that encodes the rows of a block with a weight above 0. Checkpoints store it by its fields."""
 

@@ -17,8 +17,6 @@ With few rows of a class, choose a larger `lam` and keep the strength. Over nine
 at the best `lam` of 1e-1, 1e-2 and 1e-3 was 0.882 at strength 1, 0.871 at 1/2, 0.866 at 1/4, and 0.855 without steps.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from aucdist.data.block import Block
@@ -27,6 +25,7 @@ from aucdist.engine.blocks import Blocks, drawn_rows
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import with_weight
+from aucdist.parameters import frozen
 from aucdist.solvers.sample import MIN_GROUPS, draw_from_block, draw_groups
 
 BASES = ("cumulative", "one-hot", "hat")
@@ -42,7 +41,7 @@ MAX_VALUES = 2**24
 """The largest number of values in the sample, which are sent to the client."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class CodeFunctions:
     """The basis functions of one code.
 
@@ -179,7 +178,7 @@ def interaction_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
     return CodeFunctions(jumps, width, tuple(f" corner {a}, {b}" for a, b in corners))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Bins:
     """The bins of one feature.
 

@@ -8,9 +8,9 @@ a loose tolerance. If rows have groups or grades, the mean is over the pairs tha
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import PairGroups, pair_groups
 from aucdist.pairs.loss import HINGE
 from aucdist.pairs.problem import PairMemory, PairProblem, add_to_rows
-from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_parameters
+from aucdist.parameters import OneOf, above_0, between, frozen, keyword_parameters
 from aucdist.solvers.base import solve
 from aucdist.solvers.signs import FREE, ZERO
 
@@ -181,7 +181,7 @@ class MissingInFeature(InputError):
         return f"feature {feature} has a missing value but had none in the training rows: fill it in, or train on rows with some"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class BinMap(FittedMap):
     """Bins of features, and the pairs of features whose interaction is modelled.
 
@@ -353,7 +353,14 @@ def standardised(bins: Bins) -> np.ndarray:
     return np.asarray(centred / spread)
 
 
-@keyword_parameters
+@keyword_parameters(
+    bins=between(2, MAX_BINS),
+    interactions=between(0, MAX_INTERACTIONS),
+    basis=OneOf(BASES),
+    linear=OneOf(LINEAR),
+    strength=above_0(),
+    interaction_strength=above_0(),
+)
 class BinExpander(Expander):
     """Expand each feature into basis functions of its bins, so that a linear model of them is an additive model.
 
@@ -411,10 +418,6 @@ class BinExpander(Expander):
     sparse_output: bool = True
     allows_missing = True
     has_groups = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        "bins": between(2, MAX_BINS), "interactions": between(0, MAX_INTERACTIONS), "basis": OneOf(BASES),
-        "linear": OneOf(LINEAR), "strength": above_0(), "interaction_strength": above_0(),
-    }  # fmt: skip
 
     def supervised(self) -> bool:
         """Return whether interactions have to be chosen."""

@@ -7,7 +7,6 @@ is the product of the shares of its row and its column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -20,6 +19,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
 from aucdist.maps.base import FittedMap
 from aucdist.maps.bins import BinMap
+from aucdist.parameters import frozen
 
 CONSTANT, ROUNDING = "constant", "rounding"
 PREFIX = "adds_"
@@ -30,7 +30,7 @@ MAX_CONTRIBUTIONS = 4096
 """The largest number of columns of contributions in a table that is written with the scores."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Shape:
     """The contribution of one feature to the score: a step function.
 
@@ -66,7 +66,7 @@ class Shape:
         return self.values if self.missing is None else np.append(self.missing, self.values)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class InteractionShape:
     """The contribution of an interaction beyond the shapes of its two features, in the cells of a grid.
 
@@ -96,7 +96,7 @@ class InteractionShape:
         return float(np.sqrt(self.shares[0] @ self.values**2 @ self.shares[1]))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Additive:
     """A model of bins as a constant, shapes of features and shapes of interactions.
 
@@ -341,7 +341,7 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Reasons:
     """The contribution of each column and each interaction to the score of each row, compared with two reference values.
 

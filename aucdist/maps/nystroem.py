@@ -5,7 +5,7 @@ It also has the kernel itself, and rows of a Gram matrix that is too large to st
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.maps.base import LINEAR, Expander, FittedMap, moments_of
-from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_parameters
+from aucdist.parameters import OneOf, above_0, between, frozen, keyword_parameters
 
 
 def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
@@ -112,7 +112,7 @@ CHUNK = 2**22
 """The number of kernel values that are computed at a time."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class NystroemFeatures(FittedMap):
     """Landmarks and the matrix that makes features of the kernel values with them.
 
@@ -182,7 +182,7 @@ def dense(block: Block) -> np.ndarray:
     return X
 
 
-@keyword_parameters
+@keyword_parameters(landmarks=between(2, 20_000), linear=OneOf(LINEAR), sigma=above_0(tuple(WIDTHS)))
 class NystroemMap(Expander):
     """Map rows to features whose inner products are those of a Gaussian kernel, approximated by landmarks.
 
@@ -222,11 +222,6 @@ class NystroemMap(Expander):
     landmarks: int = 512
     sigma: float | str = "median"
     linear: str = "keep"
-    _parameter_constraints: ClassVar[Constraints] = {
-        "landmarks": between(2, 20_000),
-        "linear": OneOf(LINEAR),
-        "sigma": above_0(tuple(WIDTHS)),
-    }
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y. Sample weights are not supported."""

@@ -5,14 +5,14 @@ import math
 import operator
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
-from aucdist.parameters import check_weights
+from aucdist.parameters import check_weights, frozen
 
 MAX_VALUES = 2**20
 """Distinct scores that counts within bounds hold one by one: 25 MB."""
@@ -21,7 +21,7 @@ MAX_CELLS = 2**18
 """Cells that they hold if there are more; at most `MAX_VALUES`, so that cells are always fewer than the scores were."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ScoreCounts:
     """The distinct scores of a data set, with the weight of each class at each of them.
 

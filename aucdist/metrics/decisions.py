@@ -25,7 +25,7 @@ from aucdist.metrics.counts import ScoreCounts, as_column, refuse
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
 from aucdist.metrics.partial import SHARE
 from aucdist.metrics.ranking import exact_columns, flagged_at, pr_curve
-from aucdist.parameters import Number, above_0
+from aucdist.parameters import Number, above_0, frozen
 
 COST_COLUMN = "cost_column"
 """In the place of a number: each row's own cost, which comes with the rows."""
@@ -63,7 +63,7 @@ def renamed(cost: Any) -> Any:
     return {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Costs:
     """What a wrong decision costs.
 
@@ -345,7 +345,7 @@ EXACT_RANKS = 1000
 taken together."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class CostCounts:
     """Counts of scores in which each row is weighted by the cost of a wrong decision on it.
 
@@ -397,7 +397,7 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None) ->
     return float(np.average(np.where(wrong, cost, 0.0), weights=weight))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class DecisionCosts:
     """The costs of the decisions on the rows of both classes, the positives first; ``+`` merges those of several parts.
 

@@ -1,7 +1,6 @@
 """Metrics within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import as_column, dot, labels_of, refuse
 from aucdist.metrics.intervals import Estimate, check_level, score_interval, unseen_bound
-from aucdist.parameters import OneOf, above_0, check_weights
+from aucdist.parameters import OneOf, above_0, check_weights, frozen
 
 GroupWeight = Literal["pairs", "groups"]
 
@@ -18,7 +17,7 @@ MAX_PLACES = 2**27
 """The largest number of ranks: their discounts take a gigabyte."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class GroupMetric:
     """A metric of each group that has one, and the weight of each group in the mean.
 

@@ -6,14 +6,12 @@ An `InputError` is raised if there are no rows, a score is no probability althou
 range.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import two_sided_z, wilson
-from aucdist.parameters import Number, OneOf, count
+from aucdist.parameters import Number, OneOf, count, frozen
 
 SMALLEST = 1e-15
 """Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
@@ -62,7 +60,7 @@ def refinement_loss(counts: ScoreCounts) -> float:
     return dot(weight, p * (1.0 - p)) / float(weight.sum())
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Reliability:
     """A reliability curve: the observed share of positives at each predicted probability.
 

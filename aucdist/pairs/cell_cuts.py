@@ -13,7 +13,7 @@ of a line search need the anchors only as a sample, whose scores are sent as tho
 Where the anchors are the negatives and only the highest-scoring ones count, the others have weight 0 in their cells.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from aucdist.pairs.kernels import fill_cells, index_edges
 from aucdist.pairs.loss import Anchors
 from aucdist.pairs.problem import PairMemory, PairObjective
 from aucdist.pairs.top_negatives import Cutoff
+from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
@@ -37,7 +38,7 @@ SAMPLE = 20_000
 """The number of anchors that are drawn, by their ids, for the line search and the first edges."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class CellSums:
     """The weights and score sums of the anchors in each cell; those of several blocks merge by ``+``.
 

@@ -6,7 +6,7 @@ which the loss is known up to a slack: such a cut may be taken again with other 
 which negatives count. `aucdist.pairs.bundle` makes a lower bound of all cuts.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from aucdist.pairs.kernels import cut_groups
 from aucdist.pairs.loss import HINGE, Anchors, ScoredRows
 from aucdist.pairs.problem import PairMemory, PairObjective, PairProblem, rounding_of_pairs, rows_from
 from aucdist.pairs.top_negatives import CountedNegatives, Cutoff
+from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS
 
 STEPS_OF_STAIR = 5
@@ -33,7 +34,7 @@ MAX_TRIES = 4
 """At most this many cuts are taken at a point to reach such a slack."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Cut:
     """A cut, and what is known of the loss where it was taken.
 

@@ -15,8 +15,6 @@ grades costs r - 1 sums over sorted scores. A row is scored once.
 ``groups``, each group with pairs counts the same, as if the weight of its pairs was 1 / (their number).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from aucdist.data.block import Block
@@ -24,6 +22,7 @@ from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.pairs.kernels import arrange
+from aucdist.parameters import frozen
 
 GROUP_WEIGHTS = ("pairs", "groups")
 GRADE_WEIGHTS = ("difference", "one")
@@ -33,7 +32,7 @@ MAX_GRADES = 64
 measurements."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class PairGroups:
     """The groups and grades that define the pairs, in the form that is sent to the blocks.
 

@@ -12,7 +12,7 @@ as fields.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,6 +27,7 @@ from aucdist.pairs.kernels import (
     ramp_sum,
     running_sums_in_groups,
 )
+from aucdist.parameters import frozen
 
 MAX_CELLS = 2**16
 """The largest size of the table that guides a search. It fits into the second-level cache of a core."""
@@ -39,7 +40,7 @@ Runs = tuple[np.ndarray, np.ndarray]
 shape (n_runs,)."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Anchors:
     """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
 
@@ -164,7 +165,7 @@ def running_sums(values: np.ndarray) -> np.ndarray:
     return out
 
 
-@dataclass(frozen=True)
+@frozen
 class PairLoss(ABC):
     """A loss of the margins of pairs.
 
@@ -230,7 +231,7 @@ NO_SHIFT = np.zeros(1)
 """The shifts of a hinge that is not smoothed: none."""
 
 
-@dataclass(frozen=True)
+@frozen
 class PairHinge(PairLoss):
     """The hinge of pairs; see `PairLoss` for what the methods do.
 
@@ -266,7 +267,7 @@ class PairHinge(PairLoss):
 HINGE = PairHinge()
 
 
-@dataclass(frozen=True)
+@frozen
 class PairRamp(PairLoss):
     """The ramp of pairs; see `PairLoss` for what the methods do."""
 

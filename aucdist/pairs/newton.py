@@ -38,6 +38,7 @@ from aucdist.pairs.top_negatives import (
     smooth_cutoff,
     weigh_bands,
 )
+from aucdist.parameters import frozen
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
@@ -127,7 +128,7 @@ SEED = 3
 """The seed of the hash of row ids by which rows are drawn, different from those of anchors, splits and samples."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Intervals:
     """Disjoint ascending intervals around scores, which are faster to search than the scores themselves."""
 

@@ -13,12 +13,13 @@ and `aucdist.pairs.bundle` needs its value, its minimiser, its bound and its qua
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
+from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding
 from aucdist.solvers.signs import FREE, outside, project_onto_cone
 
@@ -35,7 +36,7 @@ class Combination(Protocol):
         """The number of points."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Penalty(ABC):
     """A convex penalty of the weights.
 
@@ -127,7 +128,7 @@ class Penalty(ABC):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class L2(Penalty):
     """``lam/2 |w|^2``: every feature has a weight."""
 
@@ -174,7 +175,7 @@ class L2(Penalty):
         return self.lam * float(w @ move + step * (move @ move))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class SparsePenalty(Penalty):
     """A norm of the weights times lam, with corners where features are left out.
 
@@ -201,7 +202,7 @@ class SparsePenalty(Penalty):
         return bound * (relative + self.dual_norm(slope_error) / self.lam) + weight_error * bound
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class L1(SparsePenalty):
     """``lam |w|_1``, which leaves features out."""
 
@@ -234,7 +235,7 @@ class L1(SparsePenalty):
         return float(slope @ slope)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class GroupL1(SparsePenalty):
     """``lam sum over groups of sqrt(size) |w_g|_2``, the group lasso, which leaves whole groups of weights out.
 

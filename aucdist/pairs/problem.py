@@ -6,7 +6,7 @@ sent to all blocks; no row leaves its block for a sum over pairs.
 The module also has the objective of these solvers, and its exact value at given weights.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,14 @@ from aucdist.pairs.groups import PairGroups, pair_groups
 from aucdist.pairs.loss import HINGE, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of, sort_anchors
 from aucdist.pairs.penalty import L2, PENALTIES, Penalty
 from aucdist.pairs.top_negatives import CountedNegatives, Cutoff, TopNegatives
+from aucdist.parameters import frozen
 from aucdist.solvers.rounding import Rounding
 
 SEED = 5
 """The seed of the hash of row ids by which anchors are drawn, different from those of splits and samples."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ClassRows:
     """The rows of one class in a block, and their scores; those are mirrored if the negatives are the smaller class.
 
@@ -70,7 +71,7 @@ class ClassRows:
         return replace(self, scores=present, present=present)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class PairMemory:
     """The memory of a block for a loss over pairs.
 
@@ -328,7 +329,7 @@ class PairProblem:
         return total * (self.sign * scale / self.mass)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class PairObjective:
     """A penalty of the weights plus the mean of a loss over the pairs that count.
 

@@ -34,7 +34,7 @@ fit then ends as ``max-steps``.
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +47,7 @@ from aucdist.pairs.loss import HINGE, RAMP, PairLoss
 from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective, PairProblem, rounding_of_pairs
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, CountedNegatives
+from aucdist.parameters import frozen
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.lbfgs import Point
@@ -65,7 +66,7 @@ FIRST_ROUNDS = 10
 """Each start is improved by this many steps before the better one is chosen."""
 
 
-@dataclass(frozen=True)
+@frozen
 class MajorantRound(Round):
     """A round, and by how much a convex majorant could still decrease.
 

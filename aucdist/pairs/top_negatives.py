@@ -31,7 +31,6 @@ Departures from the paper: the solver takes Newton steps on the smoothed loss, o
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -43,7 +42,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.pairs.kernels import BITS, count_keys
 from aucdist.pairs.loss import running_sums
-from aucdist.parameters import Constraints, at_most_1, count
+from aucdist.parameters import Constraints, at_most_1, count, frozen
 from aucdist.solvers.rounding import EPS, Rounding
 
 LINE_SEARCH_WIDTH = 1e-9
@@ -62,7 +61,7 @@ STARTS = 9
 weigh the target. With 17 tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
 
 
-@dataclass(frozen=True)
+@frozen
 class TopNegatives:
     """The rule that says which negatives enter the loss: a share or a number of the highest-scoring ones.
 
@@ -117,7 +116,7 @@ def trained_max_fpr(estimator: Any, n_neg: float) -> float | None:
     return rate if number is None else min(number / n_neg, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Band:
     """How the fractions that rows count rise with the score around a cutoff.
 
@@ -134,7 +133,7 @@ class Band:
     width: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Cutoff:
     """Where the highest-scoring rows end.
 

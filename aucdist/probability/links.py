@@ -28,6 +28,7 @@ from scipy.special import expm1, ndtri, zeta
 from aucdist.data.own_files import CHECKED, to_jsonable
 from aucdist.data.preprocess import Floats
 from aucdist.errors import InputError, unknown
+from aucdist.parameters import frozen
 from aucdist.probability.link_kernels import (
     DEGREE,
     GEV,
@@ -212,7 +213,7 @@ class LinkLoss:
         return self.link.terms(likelihood=self.likelihood)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ProbabilityMap(ABC):
     """A map from scores to probabilities of the positive class.
 
@@ -267,7 +268,7 @@ class ProbabilityMap(ABC):
         return to_jsonable(self, SavedMap)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class LinkMap(ProbabilityMap):
     """The map to the link's probability at ``slope * score + offset``."""
 
@@ -284,7 +285,7 @@ class LinkMap(ProbabilityMap):
         return replace(self, offset=self.offset + self.slope * by)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class IsotonicMap(ProbabilityMap):
     """The map that interpolates linearly between points, and is constant beyond the first and the last point.
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.steps import one_blas_thread
-from aucdist.parameters import check_constraints
+from aucdist.parameters import check_constraints, frozen
 
 
 class Status(StrEnum):
@@ -82,7 +82,7 @@ class Certificate:
         return {**asdict(self), "status": str(self.status)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Round:
     """What a solver reports after a round.
 
@@ -147,7 +147,7 @@ Record = dict[str, float]
 Callback = Callable[[Record], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Solution:
     """The weights, their certificate, how they were reached (a record per round), and the solver's last round."""
 

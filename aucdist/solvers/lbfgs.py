@@ -7,10 +7,10 @@ Newton methods for optimization problems with simple constraints", SIAM J. Contr
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from aucdist.parameters import frozen
 from aucdist.solvers.signs import blocked, project_onto_cone
 
 REMEMBERED = 10
@@ -25,7 +25,7 @@ CURVATURE_CONDITION = 0.9
 MAX_TRIES = 40
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Point:
     """Weights, the objective there, and its gradient."""
 

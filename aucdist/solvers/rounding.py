@@ -7,11 +7,10 @@ column's largest one. Where coefficients are running sums of weights, those have
 weight is negative, and the numbers of terms add up.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.parameters import frozen
 
 EPS = float(np.finfo(np.float64).eps)
 """The distance from 1 to the next number, which is twice the unit roundoff u."""
@@ -23,7 +22,7 @@ EXTRA_OPERATIONS = 16
 """An allowance for the few operations of a value that are not part of its sum."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Rounding:
     """The sizes of the rows that the bounds on rounding errors depend on.
 

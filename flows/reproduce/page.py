@@ -1,7 +1,7 @@
 """The page of a reproduced paper: tables, curves, counts, data sets and configuration."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from aucdist.errors import Json
+from aucdist.parameters import frozen
 from aucdist.report import plots
 from aucdist.report.svg import INK, MUTED, NEG, POS
 from aucdist.report.text import render_template
@@ -66,7 +67,7 @@ def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
     return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class PageTable:
     """A table of the page, each cell of which is a line of a data frame.
 
@@ -100,7 +101,7 @@ class PageTable:
         return texts
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Report:
     """The report of an experiment, which is a section of the page.
 

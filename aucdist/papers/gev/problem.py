@@ -20,7 +20,6 @@ that may move.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +30,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import curvatures, evaluate_rows, sparse_moments
+from aucdist.parameters import frozen
 from aucdist.probability.links import LinkLoss
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS, Rounding
@@ -49,7 +49,7 @@ time."""
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
-@dataclass(frozen=True)
+@frozen
 class LinkRound(Round):
     """Value, lower bound and gradient of the objective at one theta, and the passes that led to it.
 
@@ -75,7 +75,7 @@ class LinkRound(Round):
         return float(np.linalg.norm(self.gradient))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class LinkProblem:
     """The objective of a link over the rows of some blocks.
 

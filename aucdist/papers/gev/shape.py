@@ -20,7 +20,7 @@ data: see `MAX_VALUES` and `MAX_FEATURES`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -33,6 +33,7 @@ from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
 from aucdist.papers.gev.problem import LinkProblem, LinkRound
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
+from aucdist.parameters import frozen
 from aucdist.probability.links import MIN_XI, Link, LinkLoss
 
 FIRST_XI = 0.1
@@ -50,7 +51,7 @@ MAX_FEATURES = 100
 MAX_VALUES = 5_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ShapeEstimate:
     """The estimate of the shape after a round.
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import diags_array
@@ -18,7 +18,7 @@ from aucdist.papers.gev.problem import (
     LinkRound,
     curvature_of,
 )
-from aucdist.parameters import SWITCH, Constraints, keyword_parameters
+from aucdist.parameters import SWITCH, keyword_parameters
 from aucdist.probability.links import LinkLoss
 from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
@@ -229,7 +229,7 @@ class Newton(LinkSolver):
             point = backtrack(problem, point, move)
 
 
-@keyword_parameters
+@keyword_parameters(momentum=SWITCH)
 class Lipschitz(LinkSolver):
     """Steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
 
@@ -247,7 +247,6 @@ class Lipschitz(LinkSolver):
     """
 
     name = "lipschitz"
-    _parameter_constraints: ClassVar[Constraints] = {"momentum": SWITCH}
 
     momentum: bool = True
 

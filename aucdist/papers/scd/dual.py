@@ -23,7 +23,7 @@ distributed primal-dual optimization", ICML 2015). The dual value never falls, u
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,11 +40,12 @@ from aucdist.papers.scd.kernels import (
     dual_sweeps,
 )
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, row_shares, shares_of
+from aucdist.parameters import frozen
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class RowDuals:
     """The dual variables of a block's rows, with what their updates need.
 

@@ -35,7 +35,7 @@ from aucdist.kernels.rows import Rows, accumulate
 from aucdist.pairs.penalty import L1, L2, Penalty
 from aucdist.papers.epochs import Epoch, epochs
 from aucdist.papers.scd.kernels import ColumnSteps, column_steps
-from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
+from aucdist.parameters import SWITCH, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
@@ -242,7 +242,7 @@ class PrimalState:
             self.w, self.passes, self.moves = summary["w"], self.passes + 1.0, self.moves + moves
 
 
-@keyword_parameters
+@keyword_parameters(eta=above_0(("1/lam",), optional=True), average=SWITCH)
 class PrimalSolver(Solver):
     """A solver that changes the weights directly, by steps of decreasing length.
 
@@ -255,10 +255,6 @@ class PrimalSolver(Solver):
 
     objective = "hinge"
     penalties: ClassVar[tuple[str, ...]] = ("l1", "l2")
-    _parameter_constraints: ClassVar[Constraints] = {
-        "eta": above_0(("1/lam",), optional=True),
-        "average": SWITCH,
-    }
 
     eta: float | str | None = None
     average: bool = False

@@ -37,7 +37,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps
 from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, evaluate_weights, row_shares
-from aucdist.parameters import SWITCH, Constraints, above_0, keyword_parameters
+from aucdist.parameters import SWITCH, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
 FACTOR = 1.0
@@ -128,7 +128,7 @@ class RDA(SubgradientSolver):
         return np.append(features, -free_step(t) * state.slopes[-1])
 
 
-@keyword_parameters
+@keyword_parameters(radius=above_0(optional=True))
 class PSA(SubgradientSolver):
     """Steps along the subgradient of all rows, projected onto an L1 ball.
 
@@ -142,9 +142,6 @@ class PSA(SubgradientSolver):
 
     name = "psa"
     penalties = ("l1",)
-    _parameter_constraints: ClassVar[Constraints] = {
-        "radius": above_0(optional=True),
-    }
 
     radius: float | None = None
 
@@ -189,7 +186,7 @@ def pegasos_epoch(
     return (taken + n, squares), w, summary
 
 
-@keyword_parameters
+@keyword_parameters(average=SWITCH)
 class Pegasos(Solver):
     """Steps along single rows.
 
@@ -203,7 +200,6 @@ class Pegasos(Solver):
     objective = "hinge"
     random = True
     penalties = ("l2",)
-    _parameter_constraints: ClassVar[Constraints] = {"average": SWITCH}
 
     average: bool = False
 

@@ -29,7 +29,7 @@ The dual value never falls in either, up to rounding.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,7 +48,7 @@ from aucdist.papers.sdcd.pairing import (
     dual_value,
     pairwise_round,
 )
-from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
+from aucdist.parameters import SWITCH, OneOf, frozen, keyword_parameters
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import higher
 
@@ -88,7 +88,7 @@ def sum_of(table: np.ndarray) -> float:
     return float(table["value"].sum())
 
 
-@dataclass(frozen=True)
+@frozen
 class Mean:
     """An average over steps."""
 
@@ -102,7 +102,7 @@ class Mean:
         return Mean(self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual))
 
 
-@dataclass(frozen=True)
+@frozen
 class Duals:
     """A block's dual variables and the sums that follow from them.
 
@@ -170,7 +170,7 @@ def ascend_dual(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-@keyword_parameters
+@keyword_parameters(average=SWITCH, combine=OneOf(COMBINATIONS))
 class SDCD(PairSolver):
     """Dual coordinate descent on single pairs that are drawn at random: AUC-SDCD, algorithm 1.
 
@@ -195,10 +195,6 @@ class SDCD(PairSolver):
     groups = True
     shuffled: ClassVar[bool] = False
     """Whether pairs are taken in a random order, or else drawn independently of each other."""
-    _parameter_constraints: ClassVar[Constraints] = {
-        "average": SWITCH,
-        "combine": OneOf(COMBINATIONS),
-    }
 
     average: bool = False
     combine: str = "add"

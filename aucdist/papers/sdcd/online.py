@@ -46,7 +46,7 @@ from aucdist.pairs.problem import pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import LabelledRows, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
 from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_value, pairwise_round
-from aucdist.parameters import Constraints, above_0, count, keyword_parameters
+from aucdist.parameters import above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
 # ---- AUC-MSGD ---------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def arrival_epoch(
     return None, w, {"read": read, "steps": steps}
 
 
-@keyword_parameters
+@keyword_parameters(epochs=count(), n_pairs=above_0(optional=True))
 class OAMInf(Solver):
     """Pairs each row with every earlier row of the other class, one step after the other, in the order of the rows.
 
@@ -142,7 +142,6 @@ class OAMInf(Solver):
     at_once: ClassVar[bool] = False
     buffer_size: ClassVar[Any] = None
     """The largest number of rows in the buffer of each class; None means no limit."""
-    _parameter_constraints: ClassVar[Constraints] = {"epochs": count(), "n_pairs": above_0(optional=True)}
 
     epochs: int = 1
     n_pairs: float | None = None
@@ -167,7 +166,7 @@ class OAMInf(Solver):
             yield pairwise_round(rounding, w, pairwise_objective(blocks, w, lam), passes, bound)
 
 
-@keyword_parameters
+@keyword_parameters(buffer_size=count())
 class OAMSeq(OAMInf):
     """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
 
@@ -181,7 +180,6 @@ class OAMSeq(OAMInf):
 
     name = "oam-seq"
     random = True
-    _parameter_constraints: ClassVar[Constraints] = {"buffer_size": count()}
 
     buffer_size: int = 100  # type: ignore[misc]
 

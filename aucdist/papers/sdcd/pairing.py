@@ -10,7 +10,7 @@ all rows are one. A group may have rows in several blocks.
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from aucdist.kernels.rows import Rows
 from aucdist.pairs.groups import PairGroups
 from aucdist.pairs.loss import runs_of
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
-from aucdist.parameters import LARGEST_INTEGER, Constraints, count, keyword_parameters
+from aucdist.parameters import LARGEST_INTEGER, count, frozen, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding
 
@@ -33,7 +33,7 @@ CHUNK = 2**14
 """The number of pairs that are drawn at a time. They fit into the second-level cache of a core."""
 
 
-@dataclass(frozen=True)
+@frozen
 class SamplingMemory:
     """The memory of a block between rounds.
 
@@ -153,7 +153,7 @@ class Pairing:
         return np.diff([n_steps * int(before) // total for before in self._pairs_before])
 
 
-@dataclass(frozen=True)
+@frozen
 class PairSteps:
     """The parameters of the steps of all rounds, and how the changes that the blocks make are combined.
 
@@ -199,7 +199,7 @@ class PairSteps:
             yield taken, drawn
 
 
-@dataclass(frozen=True)
+@frozen
 class Turn:
     """The steps of the blocks in a round.
 
@@ -221,7 +221,7 @@ class Turn:
     passes: int
 
 
-@keyword_parameters
+@keyword_parameters(steps=count(words=(ALL,), optional=True), epochs=count(optional=True))
 class PairSolver(Solver):
     """A solver that draws pairs, as many as `steps` or `epochs` say.
 
@@ -236,10 +236,6 @@ class PairSolver(Solver):
     objective = "pairwise hinge"
     random = True
     takes_start = False
-    _parameter_constraints: ClassVar[Constraints] = {
-        "steps": count(words=(ALL,), optional=True),
-        "epochs": count(optional=True),
-    }
     default_epochs: ClassVar[int | None] = None
     """The number of epochs if neither `steps` nor `epochs` is given; None for no limit."""
 

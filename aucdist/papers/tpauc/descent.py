@@ -23,7 +23,7 @@ feature carries no information about it. Small or dissimilar blocks cost more ro
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from aucdist.papers.tpauc.moments import (
     row_factors,
     squared_distances,
 )
+from aucdist.parameters import frozen
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
@@ -55,7 +56,7 @@ N_MOVES = 10
 with many blocks."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class SquareDescentMemory:
     """The scores that a block keeps between rounds, and how they moved.
 
@@ -277,7 +278,7 @@ class SubspaceDescent:
         self.primal, self.gradient = self.moments.value_and_gradient(self.w, variance, covariance_w, self.lam)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class RowSampling:
     """The sampling probabilities and step lengths of a block's rows.
 

@@ -11,7 +11,7 @@ as 1 over the size of the class, and the linear term of negative rows with the w
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,7 @@ from aucdist.data.block import Block, as_dense, basis_matrix, code_histogram, ro
 from aucdist.data.column_statistics import Moments
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
+from aucdist.parameters import frozen
 
 PerClass = tuple[float, float]
 """A number for each class, the negative class first."""
@@ -98,7 +99,7 @@ def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> Momen
     return Moments(total, mean, scatter + np.maximum(total - stored, 0.0) * mean * mean)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class PairMoments:
     """The objective as a function of the moments of ``x_i - x_j`` over all pairs, or bounds on the sizes of these.
 

@@ -60,7 +60,7 @@ from aucdist.papers.tpauc.moments import (
     row_factors,
     squared_distances,
 )
-from aucdist.parameters import Constraints, OneOf, above_0, count, keyword_parameters
+from aucdist.parameters import OneOf, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
 from aucdist.solvers.rounding import Rounding, higher
@@ -72,7 +72,7 @@ Evaluate = Callable[[np.ndarray, int], Round]
 """``evaluate(w, passes)`` returns the round of the weights w, by one pass that does not count."""
 
 
-@keyword_parameters
+@keyword_parameters(eta=above_0(optional=True), epochs=count())
 class EpochSolver(Solver):
     """An algorithm that takes one step for each row and epoch. It ends after its epochs, usually above `tol`.
 
@@ -90,7 +90,6 @@ class EpochSolver(Solver):
     """The number of passes before the first epoch."""
     has_bias: ClassVar[bool] = False
     """Whether the last weight is an intercept, which is not part of the rounds."""
-    _parameter_constraints: ClassVar[Constraints] = {"eta": above_0(optional=True), "epochs": count()}
 
     eta: float | None = None
     epochs: int = 1
@@ -145,7 +144,7 @@ def two_pass_epoch(
     return memory, reached, {}
 
 
-@keyword_parameters
+@keyword_parameters(factor=OneOf(FACTORS))
 class TPAUC(EpochSolver):
     """Two passes: one for the class means, then one gradient step per row and epoch. See `aucdist.papers.tpauc.online`.
 
@@ -161,7 +160,6 @@ class TPAUC(EpochSolver):
     name = "tpauc"
     objective = "pairwise square"
     passes_before = 1
-    _parameter_constraints: ClassVar[Constraints] = {"factor": OneOf(FACTORS)}
 
     factor: str = "corrected"
 
@@ -206,7 +204,7 @@ def longest_row(block: Block) -> Summary:
     return [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]
 
 
-@keyword_parameters
+@keyword_parameters(rank=count(words=("full",), optional=True))
 class OPAUC(EpochSolver):
     """One pass: one gradient step per row and epoch, from the means and covariances so far. See `aucdist.papers.tpauc.online`.
 
@@ -220,9 +218,6 @@ class OPAUC(EpochSolver):
 
     name = "opauc"
     objective = "pairwise square"
-    _parameter_constraints: ClassVar[Constraints] = {
-        "rank": count(words=("full",), optional=True),
-    }
 
     rank: int | str | None = None
 

@@ -43,7 +43,7 @@ weights.
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,7 +63,7 @@ from aucdist.papers.zovr.kernels import (
     steps_along,
     svrg_steps,
 )
-from aucdist.parameters import Constraints, above_0, count, keyword_parameters
+from aucdist.parameters import above_0, count, frozen, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
@@ -74,7 +74,7 @@ N_DIRECTIONS = 30
 """The default number of directions. There are at most as many directions as weights."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class MarginMemory:
     """The scores of a block's rows between rounds, and their constant parts of the objective.
 
@@ -268,7 +268,7 @@ class MarginMeanProblem:
         return np.concatenate(parts) if self.gram else parts
 
 
-@keyword_parameters
+@keyword_parameters(n_outer=count(), n_inner=count(optional=True))
 class MarginSolver(Solver):
     """A solver of the margin mean, which takes a fixed number of rounds.
 
@@ -282,7 +282,6 @@ class MarginSolver(Solver):
 
     objective = "margin mean"
     random = True
-    _parameter_constraints: ClassVar[Constraints] = {"n_outer": count(), "n_inner": count(optional=True)}
 
     n_outer: int = 100
     n_inner: int | None = None
@@ -369,7 +368,7 @@ def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
     return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
-@keyword_parameters
+@keyword_parameters(mu=above_0(), n_directions=count(optional=True))
 class ZOVR(MarginSolver):
     """The paper's variance-reduced steps by values of the loss.
 
@@ -387,10 +386,6 @@ class ZOVR(MarginSolver):
     name = "zovr"
     reduced: ClassVar[bool] = True
     """Whether steps take the difference of the row's estimates at two weights, or else the row's alone."""
-    _parameter_constraints: ClassVar[Constraints] = {
-        "mu": above_0(),
-        "n_directions": count(optional=True),
-    }
 
     mu: float = 0.1  # as in the paper
     n_directions: int | None = None
