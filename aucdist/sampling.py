@@ -28,6 +28,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from numpy import ndarray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
 from sklearn.utils import InputTags, Tags, TargetTags, _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -167,7 +168,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         check_constraints(self)
 
     @abstractmethod
-    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+    def _resample(self, X: Any, y: Any, rows: Any, labels: ndarray, classes: ndarray) -> tuple[Any, Any]:
         """Return the resampled X and y.
 
         `X` and `y`: the input.
@@ -185,7 +186,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         )
 
 
-def appended(values: Any, more: np.ndarray) -> Any:
+def appended(values: Any, more: ndarray) -> Any:
     """Return rows or labels with more below, in the type of the first.
 
     Columns and series keep their types, except that integers among rows that are given floats become floats.
@@ -215,10 +216,10 @@ def appended(values: Any, more: np.ndarray) -> Any:
 class Hyperplane:
     """The default hyperplane, w.x + b = 0."""
 
-    w: np.ndarray
+    w: ndarray
     b: float
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> ndarray:
         """Return w.x + b for each row."""
         out = np.empty(X.shape[0])
         project(as_rows(X), self.w, out)
@@ -251,13 +252,13 @@ class Rule:
     n_bins: int
     seed: int
 
-    def rates(self, distances: np.ndarray) -> np.ndarray:
+    def rates(self, distances: ndarray) -> ndarray:
         """Return the probability to keep each row, by equation (4) alone, whatever `high` is."""
         width = (self.high - self.low) / self.n_bins
         number = np.ceil((distances - self.low) / width)
         return 1.0 - (np.clip(number, 1, self.n_bins) - 1) / self.n_bins
 
-    def stays(self, block: Block) -> np.ndarray:
+    def stays(self, block: Block) -> ndarray:
         """Return which rows are kept, bool of shape (n_samples,); rows of weight 0 are not."""
         kept = block.weights() > 0
         positions, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
@@ -339,7 +340,7 @@ class DistanceUnderSampler(Sampler):
     svm: Any = None
     random_state: int | np.random.RandomState | None = None
 
-    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+    def _resample(self, X: Any, y: Any, rows: Any, labels: ndarray, classes: ndarray) -> tuple[Any, Any]:
         smallest, *others = classes.tolist()
         self.rules_, self.sampling_strategy_ = {}, {}
         kept = labels == smallest
@@ -412,7 +413,7 @@ def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Sum
     return [_majority_rows(block, model, majority, seed)[1:]]
 
 
-def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[ndarray, ndarray, ndarray]:
     """Return the positions of the majority rows, their distances, and a random number for each."""
     positions = np.flatnonzero((block.y == majority) & (block.weights() > 0))
     if len(positions) == 0:
@@ -491,7 +492,7 @@ class MWMOTE(Sampler):
     c_p: float = 3.0
     random_state: int | np.random.RandomState | None = None
 
-    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+    def _resample(self, X: Any, y: Any, rows: Any, labels: ndarray, classes: ndarray) -> tuple[Any, Any]:
         dense = as_dense(rows).astype(np.float64, copy=False)
         largest = int((labels == classes[-1]).sum())
         ratio = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
@@ -508,7 +509,7 @@ class MWMOTE(Sampler):
         new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
         return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended(y, new_labels)
 
-    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
+    def _made(self, rows: ndarray, small: ndarray, n_new: int, random: np.random.RandomState) -> ndarray:
         """Return the synthetic rows; `small` holds the positions of the minority rows."""
         minority_rows = rows[small]
         weights, kept = self._weights(rows, small)
@@ -519,7 +520,7 @@ class MWMOTE(Sampler):
         gaps = random.uniform(size=(n_new, 1))
         return minority_rows[starts] + gaps * (minority_rows[ends] - minority_rows[starts])
 
-    def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _weights(self, rows: ndarray, small: ndarray) -> tuple[ndarray, ndarray]:
         """Return each minority row's weight as a start, and which minority rows are not noise."""
         from sklearn.neighbors import NearestNeighbors
 
@@ -547,7 +548,7 @@ class MWMOTE(Sampler):
         np.add.at(weights, starts, closeness * density)  # 7, 8
         return weights, kept
 
-    def _clusters(self, minority_rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    def _clusters(self, minority_rows: ndarray, kept: ndarray) -> ndarray:
         """Return the number of each row's cluster, from 0, by average linkage."""
         if len(minority_rows) == 1:
             return np.zeros(1, dtype=np.int64)
@@ -559,7 +560,7 @@ class MWMOTE(Sampler):
         mean = 0.0  # a single row has no neighbour; then no clusters are merged
         if len(clean) > 1:
             mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
-        numbers: np.ndarray = fcluster(linkage(pdist(minority_rows), "average"), self.c_p * mean, criterion="distance")
+        numbers: ndarray = fcluster(linkage(pdist(minority_rows), "average"), self.c_p * mean, criterion="distance")
         return numbers.astype(np.int64) - 1
 
 

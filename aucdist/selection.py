@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, n_rows
 from aucdist.data.dataset import Schema
@@ -33,34 +34,34 @@ class Partition:
         The rows that lie so shortly before the held-out rows of a fold that it does not train on them. None: there are none.
     """
 
-    part: np.ndarray
+    part: ndarray
     n_folds: int
     forward: bool = False
-    in_gap: np.ndarray | None = None
+    in_gap: ndarray | None = None
 
-    def train(self, fold: int) -> np.ndarray:
+    def train(self, fold: int) -> ndarray:
         """Return which rows a fold trains on, bool of shape (n_samples,)."""
         if not self.forward:
             return self.part != fold
         earlier = self.part <= fold
         return earlier if self.in_gap is None else earlier & ~self.in_gap[fold]
 
-    def held_out(self, fold: int) -> np.ndarray:
+    def held_out(self, fold: int) -> ndarray:
         """Return which rows a fold is scored on, bool of shape (n_samples,)."""
         return self.part == (fold + 1 if self.forward else fold)
 
 
 def partition(
-    row_id: np.ndarray,
-    y: np.ndarray,
+    row_id: ndarray,
+    y: ndarray,
     n_folds: int,
     seed: int,
     *,
-    groups: np.ndarray | None = None,
-    time: np.ndarray | None = None,
+    groups: ndarray | None = None,
+    time: ndarray | None = None,
     gap_rows: int = 0,
     gap_time: float = 0.0,
-    strata: np.ndarray | None = None,
+    strata: ndarray | None = None,
     group_names: Sequence[str] | None = None,
 ) -> Partition:
     """Partition rows into folds: at random within each class, by groups, or in the order of time.
@@ -146,7 +147,7 @@ def partition(
     return folds
 
 
-def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+def fold_numbers(row_id: ndarray, y: ndarray, n_folds: int, seed: int) -> ndarray:
     """Return the fold of each row, each class evenly divided.
 
     Each row gets a random number from its id and the seed; the rows of a class are assigned to the folds in turn, in the order of
@@ -192,7 +193,7 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     return stratified_numbers(row_id, y != 1, n_folds, seed)
 
 
-def stratified_numbers(row_id: np.ndarray, strata: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+def stratified_numbers(row_id: ndarray, strata: ndarray, n_folds: int, seed: int) -> ndarray:
     """Return the fold of each row, each stratum evenly divided.
 
     Each stratum starts at the fold where the one before it ended: otherwise the first folds would get the remainder of every
@@ -221,9 +222,7 @@ def stratified_numbers(row_id: np.ndarray, strata: np.ndarray, n_folds: int, see
     return fold
 
 
-def fold_numbers_of_groups(
-    row_id: np.ndarray, y: np.ndarray, groups: np.ndarray, n_folds: int, seed: int
-) -> np.ndarray:
+def fold_numbers_of_groups(row_id: ndarray, y: ndarray, groups: ndarray, n_folds: int, seed: int) -> ndarray:
     """Return the fold of each row such that groups stay together and the folds have about as many rows of each class.
 
     The groups go one after the other to the fold with the fewest positives so far, and with the fewest rows where they are
@@ -264,7 +263,7 @@ def fold_numbers_of_groups(
     return number[group]
 
 
-def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
+def time_parts(time: ndarray, n_folds: int) -> ndarray:
     """Return the part of each row in the order of time: one more than folds, of about equal size; equal times stay together.
 
     Parameters
@@ -293,7 +292,7 @@ def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
     return earlier * (n_folds + 1) // max(len(time), 1)
 
 
-def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_time: float) -> np.ndarray | None:
+def _gaps(time: ndarray, part: ndarray, n_folds: int, gap_rows: int, gap_time: float) -> ndarray | None:
     """Return the rows in the gap of each fold, see `Partition.in_gap`."""
     if not gap_rows and not gap_time:
         return None
@@ -310,7 +309,7 @@ def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_t
     return in_gap
 
 
-def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: Sequence[str] | None = None) -> None:
+def refuse_straddling(groups: ndarray, part: ndarray, sides: str, names: Sequence[str] | None = None) -> None:
     """Raise an InputError if the rows of a group are not all in the same part.
 
     Parameters
@@ -338,7 +337,7 @@ def _refuse_one_fold(n_folds: int) -> None:
         raise InputError(f"n_folds must be at least 2; got {n_folds}")
 
 
-def arrival(row_id: np.ndarray, seed: int) -> np.ndarray:
+def arrival(row_id: ndarray, seed: int) -> ndarray:
     """Return a random order of the rows that depends only on their ids and the seed. It simulates their arrival.
 
     Parameters
@@ -352,7 +351,7 @@ def arrival(row_id: np.ndarray, seed: int) -> np.ndarray:
     return np.argsort(scrambled(row_id, seed))
 
 
-def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Block, Schema]:
+def take_column(block: Block, schema: Schema, name: str) -> tuple[ndarray, Block, Schema]:
     """Take a column out of the features: one that groups or orders the rows must not be used as a feature.
 
     Parameters
@@ -392,7 +391,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     return taken, block.with_X(block.X[:, others]), replace(schema.without(names), categories=remaining)
 
 
-def codes(values: np.ndarray) -> np.ndarray:
+def codes(values: ndarray) -> ndarray:
     """Return a number for each row, the same for equal values. Each row with NaN is a group of its own.
 
     Parameters
@@ -406,7 +405,7 @@ def codes(values: np.ndarray) -> np.ndarray:
     return np.unique(values, return_inverse=True, equal_nan=False)[1].astype(np.int64)
 
 
-def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
+def names_of_codes(values: ndarray, schema: Schema, name: str) -> list[str]:
     """Return the names of the values of a column, indexed by the numbers that `codes` gives them.
 
     Parameters
@@ -420,7 +419,7 @@ def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
     return ["of an unknown category" if value < 0 else schema.categories[name][int(value)] for value in distinct]
 
 
-def duplicates(block: Block) -> np.ndarray:
+def duplicates(block: Block) -> ndarray:
     """Return a number for each row, the same for rows whose features are equal, whatever their labels.
 
     Among a million different rows two share a digest of 64 bits with a chance of 3e-8.
@@ -432,7 +431,7 @@ def duplicates(block: Block) -> np.ndarray:
     return codes(digests_of(block))
 
 
-def digests_of(block: Block) -> np.ndarray:
+def digests_of(block: Block) -> ndarray:
     """Return the digest of each row, uint64 of shape (n_samples,); the layout and the type of its values do not matter."""
     rows = block.rows
     out = np.empty(n_rows(rows), dtype=np.uint64)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
@@ -89,9 +90,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     return sum(counts[1:], start=counts[0])
 
 
-def _scores_with_moments(
-    w: np.ndarray, own: tuple[float, float], moments: tuple[float, float], block: Block
-) -> np.ndarray:
+def _scores_with_moments(w: ndarray, own: tuple[float, float], moments: tuple[float, float], block: Block) -> ndarray:
     """Return scores, shifted and scaled until their mean and standard deviation are no longer `own` but `moments`."""
     return (block.scores(w) - own[0]) / own[1] * moments[1] + moments[0]
 
@@ -128,7 +127,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     return LinkMap(1.0, model.probability_.link, slope, float(model.intercept_[0]) - slope * middle)
 
 
-def select_rows(block: Block, side: np.ndarray) -> Block:
+def select_rows(block: Block, side: ndarray) -> Block:
     """Return the rows of a block that are on one side of a fold.
 
     `side`: whether a row is on this side, at the position of its ``row_id``.

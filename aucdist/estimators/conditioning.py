@@ -15,6 +15,7 @@ Data without such a column are not changed. The check computes the ranges of the
 from dataclasses import replace
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
@@ -42,8 +43,8 @@ class Shift:
     `values`, of shape (n_shifted,), float64: each representable in the type of the rows.
     """
 
-    columns: np.ndarray
-    values: np.ndarray
+    columns: ndarray
+    values: ndarray
 
     def __call__(self, block: Block) -> Block:
         """Return the block with these columns shifted, in the type they had."""
@@ -63,7 +64,7 @@ class Shift:
         high[self.columns] -= self.values
         return replace(ranges, low=low, high=high)
 
-    def along(self, w: np.ndarray) -> float:
+    def along(self, w: ndarray) -> float:
         """Return by how much the shift lowers the score of weights w, of shape (n_features,)."""
         return dot(w[self.columns], self.values)
 
@@ -97,7 +98,7 @@ def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
     return ViewBlocks(blocks, shift, keep=keep, ranges=shift.ranges(ranges)), shift
 
 
-def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | None:
+def diagnosis(ranges: ColumnRanges, names: ndarray | None = None) -> str | None:
     """Return a sentence that names columns of extreme scale, for a fit that rounding ended or that did not converge; else None.
 
     `ranges`: of the columns as they were fitted.

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 from sklearn.base import clone
 
 from aucdist.data.block import Block
@@ -79,7 +80,7 @@ class Start:
     `coef`: of shape (n_features,), float64.
     """
 
-    coef: np.ndarray
+    coef: ndarray
     intercept: float
     feature_map: FittedMap | None = None
 
@@ -91,10 +92,10 @@ SetWeights = Callable[[Solution], tuple[Solution, Fit]]
 class Fittable(WithThreshold, WithSolver, ABC):
     """An estimator as the functions of this module fit it."""
 
-    classes_: np.ndarray
-    coef_: np.ndarray
+    classes_: ndarray
+    coef_: ndarray
     label_sets_: LabelSets
-    spreads_: np.ndarray
+    spreads_: ndarray
     n_passes_: int
     certificate_: Certificate
     feature_map_: FittedMap

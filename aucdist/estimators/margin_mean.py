@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -64,9 +65,9 @@ class KernelMachine:
     scaling: Preprocessor
     vectors: Any
     sigma: float
-    alpha: np.ndarray
+    alpha: ndarray
 
-    def scores(self, block: Block) -> np.ndarray:
+    def scores(self, block: Block) -> ndarray:
         """Return the score of each row, some rows at a time."""
         out = np.empty(block.n_samples)
         rows = max(1, CHUNK_BYTES // (8 * len(self.alpha)))
@@ -91,7 +92,7 @@ class GramRows:
         return KernelBlock(**vars(block), vectors=self.vectors, sigma=self.sigma, at_once=self.at_once)
 
 
-def auc_of(blocks: Blocks, scaling: Preprocessor, w: np.ndarray) -> float:
+def auc_of(blocks: Blocks, scaling: Preprocessor, w: ndarray) -> float:
     """Return the AUC of the scores ``X w``, where X are the scaled rows."""
     return auc(count_scores(ViewBlocks(blocks, ScaledSample(scaling)), w))
 
@@ -383,7 +384,7 @@ class MarginMeanClassifier(BlockClassifier):
         self.intercept_ = np.array([0.0 - threshold])
         return counts
 
-    def _scores_without_intercept(self, X: Any) -> np.ndarray:
+    def _scores_without_intercept(self, X: Any) -> ndarray:
         block = encoded_rows(X, self._map)
         return block.scores(self.coef_[0]) if hasattr(self, "coef_") else self._machine().scores(block)
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.formats.base import feature_names
 from aucdist.engine.blocks import Blocks
@@ -38,7 +39,7 @@ def directions(
     n_features: int,
     names: Sequence[str] | None,
     unordered: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> np.ndarray:
+) -> ndarray:
     """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
 
     `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
@@ -83,7 +84,7 @@ def directions(
     return signs
 
 
-def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
+def directions_of_features(estimator: Any, blocks: Blocks) -> ndarray:
     """Return the direction of each feature by the estimator's parameter, int8 of shape (n_features,); see `directions`.
 
     Of rows with columns of categories, positions are those of the columns.
@@ -98,7 +99,7 @@ def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
     return np.array([signs.get(str(name), 0) for name in estimator.feature_names_out_], dtype=np.int8)
 
 
-def directions_as_parameter(signs: np.ndarray) -> dict[int, str] | None:
+def directions_as_parameter(signs: ndarray) -> dict[int, str] | None:
     """Return the parameter for these directions, by position; None if no feature has one."""
     words = {sign: word for word, sign in DIRECTIONS.items()}
     return {int(j): words[int(signs[j])] for j in np.flatnonzero(signs)} or None

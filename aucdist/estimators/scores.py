@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy import ndarray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,7 +26,7 @@ from aucdist.metrics.decisions import CostCounts, Costs
 from aucdist.metrics.ranking import auc
 from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
 
-Scorer = np.ndarray | Callable[[Block], np.ndarray]
+Scorer = ndarray | Callable[[Block], ndarray]
 """Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
 ROWS_LOOKED_AT_FIRST = 4096
 """The number of rows, of a class or of a block, that are looked at first."""
@@ -48,12 +49,12 @@ def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
     return blocks.sum(_count, scorer)
 
 
-def scores_of(block: Block, scorer: Scorer) -> np.ndarray:
+def scores_of(block: Block, scorer: Scorer) -> ndarray:
     """Return the scores of the rows of a block."""
-    return block.scores(scorer) if isinstance(scorer, np.ndarray) else scorer(block)
+    return block.scores(scorer) if isinstance(scorer, ndarray) else scorer(block)
 
 
-def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
+def auc_of_rows(blocks: Blocks, w: ndarray) -> float:
     """Return the AUC of the scores; where a part of the rows shows that it is above 1/2, the AUC of that part.
 
     `w`: of shape (n_features,), float64.
@@ -65,7 +66,7 @@ def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
     return auc(count_scores(blocks, w))
 
 
-def separates(blocks: Blocks, w: np.ndarray) -> bool:
+def separates(blocks: Blocks, w: ndarray) -> bool:
     """Return whether every positive row has a higher score than all negative ones; one reduction.
 
     `w`: of shape (n_features,), float64.
@@ -95,14 +96,14 @@ def _count(block: Block, scorer: Scorer) -> Summary:
     return ScoreCounts.from_scores(block.y, scores_of(block, scorer), block.weight).within_bounds()
 
 
-def _count_few(block: Block, w: np.ndarray) -> Summary:
+def _count_few(block: Block, w: ndarray) -> Summary:
     counted = block.weights() > 0
     class_rows = [np.flatnonzero(counted & (block.y == label)) for label in (-1, 1)]
     few = block.take(np.concatenate([rows[:: max(1, len(rows) // ROWS_LOOKED_AT_FIRST)] for rows in class_rows]))
     return ScoreCounts.from_scores(few.y, few.scores(w))
 
 
-def _inner_ends(block: Block, w: np.ndarray) -> Summary:
+def _inner_ends(block: Block, w: ndarray) -> Summary:
     """Return the lowest score of a positive row and the highest of a negative one. If a few rows overlap, only these are read."""
     weight = block.weights()
     for n in sorted({min(ROWS_LOOKED_AT_FIRST, block.n_samples), block.n_samples}):
@@ -190,7 +191,7 @@ class WithThreshold:
     """An estimator whose threshold can be set."""
 
     estimators_: list[Any]
-    intercept_: np.ndarray
+    intercept_: ndarray
     probability_: ProbabilityMap
 
     @property
@@ -204,7 +205,7 @@ class WithThreshold:
         return vars(self).get("estimators_", [self])
 
     @property
-    def class_spreads(self) -> np.ndarray:
+    def class_spreads(self) -> ndarray:
         """The divisor of the scores of each class, float64 of shape (n_classes,); 1 for two classes."""
         return vars(self).get("spreads_", np.ones(1))
 
@@ -217,7 +218,7 @@ class WithThreshold:
         return 0.0
 
     @property
-    def thresholds_(self) -> np.ndarray:
+    def thresholds_(self) -> ndarray:
         """The threshold of each class, after a fit of several classes: always 0."""
         return np.zeros(len(self.estimators_))
 
@@ -387,7 +388,7 @@ def refuse_classes(model: BaseEstimator, attribute: str) -> None:
         )
 
 
-def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
+def scores_of_classes(model: BaseEstimator, X: Any) -> ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
     With two classes there is one column. With several classes and no probabilities, a column is in units of the standard
@@ -406,7 +407,7 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     return np.column_stack(columns) / model.class_spreads
 
 
-def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
+def predicted_classes(model: BaseEstimator, scores: ndarray) -> ndarray:
     """Return the class of each row, ndarray of shape (n_samples,); with labels an indicator matrix, int64.
 
     `scores`, of shape (n_samples, n_classes): as `decision_function` returns them.
@@ -418,7 +419,7 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     return model.classes_[np.argmax(scores, axis=1)]
 
 
-def probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
+def probabilities(model: BaseEstimator, scores: ndarray) -> ndarray:
     """Return the probability of each class, given the scores of `decision_function`: see `probabilities_of_classes`."""
     return probabilities_of_classes(
         [one_model.probability_ for one_model in model.estimators_], scores, model.label_sets_.exclusive

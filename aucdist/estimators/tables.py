@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
+from numpy import ndarray
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from aucdist.data.block import unmasked
@@ -51,7 +52,7 @@ def allows_missing(estimator: Any) -> bool:
     return expander is not None and expander.allows_missing
 
 
-def names_of_features(estimator: Any) -> np.ndarray | None:
+def names_of_features(estimator: Any) -> ndarray | None:
     """Return the names of the features to which the weights or the feature map refer; None if they have no names."""
     return getattr(estimator, "feature_names_out_", getattr(estimator, "feature_names_in_", None))
 
@@ -272,7 +273,7 @@ def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
     return parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)
 
 
-def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
+def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], ndarray]:
     """Return the categories of each column in the order of their features, and the names of all features.
 
     Raises InputError for a column of dates, or one that looks like an identifier.
@@ -351,7 +352,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
 
 
-def map_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
+def map_chunks(estimator: Any, X: Any, function: Callable[[Any], ndarray], dtype: Any, width: int | None) -> Any:
     """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
 
     `X`: of shape (n_samples, n_features).
@@ -377,7 +378,7 @@ def map_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dt
     return da.concatenate(results) if len(results) > 1 else results[0]
 
 
-def _on_rows(function: Callable[[Any], np.ndarray], rows: Any, names: Any, tail: tuple[int, ...], dtype: Any) -> Any:
+def _on_rows(function: Callable[[Any], ndarray], rows: Any, names: Any, tail: tuple[int, ...], dtype: Any) -> Any:
     if len(rows) == 0:
         return np.zeros((0, *tail), dtype)
     if names is not None and not hasattr(rows, "columns"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from numpy import ndarray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
@@ -33,7 +34,7 @@ MIN_ROWS = 100_000
 """The smallest number of rows in a block of a fit to arrays."""
 MAX_BLOCKS = 32
 """The largest number of blocks of a fit to arrays."""
-Encode = Callable[[np.ndarray], np.ndarray]
+Encode = Callable[[ndarray], ndarray]
 """Turns labels into -1 and +1, or into places in a table of sets of classes; it travels to workers."""
 
 
@@ -152,12 +153,12 @@ def _is_indicator(y: Any) -> bool:
     if sp.issparse(y):
         return True
     shape = getattr(y, "shape", None)
-    if shape is None and isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray):
+    if shape is None and isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], list | tuple | ndarray):
         shape = np.shape(y)
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Encode]:
+def _encoder(estimator: Any, values: ndarray) -> tuple[LabelSets | None, Encode]:
     """Set the estimator's `classes_`, and return the table of several classes and what encodes labels.
 
     Grades are -1 for the lowest, and +1.
@@ -189,11 +190,11 @@ def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Enco
     return sets, partial(_coded, distinct, codes)
 
 
-def _coded(distinct: np.ndarray, codes: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _coded(distinct: ndarray, codes: ndarray, y: ndarray) -> ndarray:
     return np.asarray(codes[np.searchsorted(distinct, y)])
 
 
-def _places_of_sets(places: dict[bytes, int], y: np.ndarray) -> np.ndarray:
+def _places_of_sets(places: dict[bytes, int], y: ndarray) -> ndarray:
     return np.array([places[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
 
 

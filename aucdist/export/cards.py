@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import category_features
@@ -101,7 +102,7 @@ class _Draft(Shape):
             return 0
         return 1 if self.is_category and self.missing is None else rows
 
-    def merged(self) -> tuple[np.ndarray, np.ndarray]:
+    def merged(self) -> tuple[ndarray, ndarray]:
         """Return the value and the share of each line of the card, except the line of missing values."""
         starts = np.concatenate(([0], self.ends[:-1])).astype(np.intp)
         share = np.add.reduceat(self.shares, starts)
@@ -120,7 +121,7 @@ class _Draft(Shape):
         saved = 2 if len(self.ends) == 2 and self.missing is None and not self.is_category else 1
         return float(costs[k]) / saved, k
 
-    def points(self, factor: float) -> tuple[np.ndarray, int | None, float]:
+    def points(self, factor: float) -> tuple[ndarray, int | None, float]:
         """Return the points of each line of the card, the points of missing values, and the value with 0 points."""
         value, _ = self.merged()
         lowest = value.min() if self.missing is None else min(value.min(), self.missing)
@@ -133,7 +134,7 @@ class _Draft(Shape):
         points, _, _ = self.points(factor)
         self.ends[:] = itertools.compress(self.ends, np.append(np.diff(points) != 0, True))
 
-    def errors(self, factor: float) -> np.ndarray:
+    def errors(self, factor: float) -> ndarray:
         """Return for each cell of the model the points on the card minus the exact ones, float64."""
         points, missing, zero = self.points(factor)
         wide = np.repeat(points, np.diff(np.append(0, self.ends)))

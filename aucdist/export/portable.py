@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist import __version__
 from aucdist.data.dataset import Schema
@@ -100,8 +101,8 @@ class Linear:
     """``constant + sum of weight * (value - center)``, where the value is log(1 + x) for features that are logged."""
 
     constant: float
-    weights: np.ndarray
-    centers: np.ndarray
+    weights: ndarray
+    centers: ndarray
 
 
 @frozen
@@ -122,12 +123,12 @@ class Kernel:
     """
 
     constant: float
-    centers: np.ndarray
-    scales: np.ndarray
-    weights: np.ndarray
+    centers: ndarray
+    scales: ndarray
+    weights: ndarray
     width: float
-    landmarks: np.ndarray
-    amounts: np.ndarray
+    landmarks: ndarray
+    amounts: ndarray
 
 
 Score = Linear | Additive | Trees | Kernel
@@ -291,7 +292,7 @@ def _score(model: LinearModel) -> tuple[Score, set[int]]:
     )
 
 
-def forest(fitted: LeafMap, w: np.ndarray, preprocessor: Preprocessor) -> tuple[Node, ...]:
+def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[Node, ...]:
     """Return the trees that have more than one leaf.
 
     `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
@@ -306,7 +307,7 @@ def forest(fitted: LeafMap, w: np.ndarray, preprocessor: Preprocessor) -> tuple[
     )
 
 
-def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preprocessor) -> Node:
+def _node(trees: Forest, place: int, values: ndarray, preprocessor: Preprocessor) -> Node:
     if place < 0:
         return float(values[-1 - place])
     feature, edge = int(trees.features[place]), trees.thresholds[place]
@@ -335,7 +336,7 @@ def trees_of(score: Additive) -> list[Node]:
     return trees
 
 
-def _bins(feature: int, edges: np.ndarray, ends: Sequence[Node], missing: Node | None = None) -> Node:
+def _bins(feature: int, edges: ndarray, ends: Sequence[Node], missing: Node | None = None) -> Node:
     """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
     if missing is not None:
         return TreeSplit(feature, np.inf, False, _bins(feature, edges, ends), missing)
@@ -358,7 +359,7 @@ def additive_in_units(parts: Additive, preprocessor: Preprocessor) -> Additive:
     return Additive(parts.constant, shapes, tuple(interactions))
 
 
-def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
+def edges_in_units(edges: ndarray, j: int, preprocessor: Preprocessor) -> ndarray:
     """Return for each edge the largest value of a feature whose scaled value is not above the edge.
 
     Scaling is monotone, so a value is above the result exactly if its scaled value is above the edge. An edge that
@@ -483,7 +484,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
 
 def _plain(part: Any) -> Any:
     """Convert a part of a score to types of JSON, without the shares of rows."""
-    if isinstance(part, np.ndarray):
+    if isinstance(part, ndarray):
         return part.tolist()
     if isinstance(part, tuple):
         return [_plain(item) for item in part]

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from numpy import ndarray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
@@ -65,7 +66,7 @@ class FittedMap(ABC):
     def check(self) -> None:
         """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
 
-    def signs(self, directions: np.ndarray) -> np.ndarray:
+    def signs(self, directions: ndarray) -> ndarray:
         """Return the signs of weights for which scores rise or fall in some features: see `aucdist.solvers.signs`.
 
         `directions`, of shape (n_features_in,), int8: +1, -1, or 0 for any.
@@ -73,7 +74,7 @@ class FittedMap(ABC):
         """
         raise InputError(mixes_features(type(self).__name__))
 
-    def groups(self) -> np.ndarray | None:
+    def groups(self) -> ndarray | None:
         """Return the group (a feature or an interaction) of each weight, ascending from 0, int64 of shape (n_features_out,).
 
         None if weights are not of single features.
@@ -137,7 +138,7 @@ class Expander(TransformerMixin, BaseEstimator):
     map_: FittedMap
 
     @abstractmethod
-    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> FittedMap:
+    def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> FittedMap:
         """Return the map fitted to blocks of rows; rows of weight 0 are ignored.
 
         Parameters
@@ -228,7 +229,7 @@ class Expander(TransformerMixin, BaseEstimator):
         matrix = matrix_of(block.rows)
         return matrix if getattr(self, "sparse_output", False) else as_dense(matrix)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> ndarray:
         """Return a name for each column of `transform`, ndarray of str."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features).tolist()

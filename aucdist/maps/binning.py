@@ -18,6 +18,7 @@ at the best `lam` of 1e-1, 1e-2 and 1e-3 was 0.882 at strength 1, 0.871 at 1/2, 
 """
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import has_missing
@@ -55,7 +56,7 @@ class CodeFunctions:
         What is appended to a feature's name for each function.
     """
 
-    jumps: np.ndarray
+    jumps: ndarray
     width: int
     names: tuple[str, ...]
 
@@ -80,7 +81,7 @@ def joined(parts: list[CodeFunctions]) -> CodeBasis:
     )
 
 
-def with_column(basis: CodeBasis, values: np.ndarray) -> CodeBasis:
+def with_column(basis: CodeBasis, values: ndarray) -> CodeBasis:
     """Return the basis functions and one more, the last, which adds up the values of a row's cells, (n_cells,), over all codes.
 
     Only for codes whose cells are not summed.
@@ -96,8 +97,8 @@ def with_column(basis: CodeBasis, values: np.ndarray) -> CodeBasis:
 
 
 def feature_part(
-    edges: np.ndarray,
-    centres: np.ndarray,
+    edges: ndarray,
+    centres: ndarray,
     missing: bool,
     basis: str,
     strength: float,
@@ -142,8 +143,8 @@ def feature_part(
 
 
 def _shape(
-    edges: np.ndarray, centres: np.ndarray, first: int, basis: str, strength: float, ramps: bool
-) -> tuple[list[np.ndarray], list[str]]:
+    edges: ndarray, centres: ndarray, first: int, basis: str, strength: float, ramps: bool
+) -> tuple[list[ndarray], list[str]]:
     """Return the values of steps, cells, hats or ramps in each cell, and their names."""
     n_bins = len(centres)
     if basis == "cumulative":
@@ -187,9 +188,9 @@ class Bins:
     `shares`, of shape (n_bins,), float64: the share of the rows with a value that are in each bin.
     """
 
-    edges: np.ndarray
-    means: np.ndarray
-    shares: np.ndarray
+    edges: ndarray
+    means: ndarray
+    shares: ndarray
 
 
 def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = False) -> Block:
@@ -208,7 +209,7 @@ def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = Fals
     return drawn_rows(blocks, draw_from_block, shares)
 
 
-def count_missing(block: Block) -> np.ndarray:
+def count_missing(block: Block) -> ndarray:
     """Return how many rows of a block with a weight above 0 have no value of each column."""
     rows = block.rows
     if not has_missing(rows):
@@ -219,7 +220,7 @@ def count_missing(block: Block) -> np.ndarray:
     return np.isnan(rows.values).sum(axis=0)
 
 
-def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
+def bins_of(values: ndarray, weight: ndarray, n_bins: int) -> Bins:
     """Return bins of about equal weight; a value that weighs more than a bin gets its own bin.
 
     `values`, of shape (n,), float64: missing ones are ignored.
@@ -242,7 +243,7 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
     return Bins(edges, means, shares / shares.sum())
 
 
-def _last_of_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
+def _last_of_bins(mass: ndarray, n_bins: int) -> ndarray:
     """Return the position of the last value of each bin."""
     n = len(mass)
     if n <= n_bins:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, Columns, as_dense
 from aucdist.engine.blocks import Blocks, Summary
@@ -55,7 +56,7 @@ PRIOR = 10.0
 """The number of rows that is added to the weight of each cell."""
 
 
-def merge_bins(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
+def merge_bins(shares: ndarray, missing: bool, most: int) -> ndarray:
     """Merge neighbouring bins: return a number below `most` for each cell of a feature. Missing values have their own.
 
     `shares`, of shape (n_bins,), float64: of the rows, in each bin.
@@ -70,7 +71,7 @@ def merge_bins(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     return np.concatenate((np.zeros(int(missing), dtype=np.int64), number + int(missing))).astype(np.uint8)
 
 
-def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> np.ndarray:
+def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> ndarray:
     """Return the pairs of features with the highest scores, best first.
 
     `blocks`: the rows before any feature map.
@@ -108,9 +109,7 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> np.
     return np.sort(np.column_stack((features[a[order]], features[b[order]])), axis=1).astype(np.int64)
 
 
-def interaction_scores(
-    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None
-) -> np.ndarray:
+def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], groups: PairGroups | None) -> ndarray:
     """Return how much of the residual the cells of each two features explain beyond their row and column sums.
 
     `rows`: the rows as codes.
@@ -128,7 +127,7 @@ def interaction_scores(
     cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, tables)
     G, H = cells.reshape(2, -1, CELLS, CELLS) / problem.mass
     prior = PRIOR / rows.n_samples
-    gain: np.ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
+    gain: ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
     for axis in (1, 2):
         gain = gain - (G.sum(axis=axis) ** 2 / (H.sum(axis=axis) + prior)).sum(axis=1)
     return gain
@@ -138,8 +137,8 @@ def interaction_scores(
 
 
 def add_up_cells(
-    block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray,
-    tables: dict[int, np.ndarray],
+    block: Block, memory: PairMemory, slopes: ndarray, offsets: ndarray, partners: ndarray,
+    tables: dict[int, ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
     """For each two features, sum up the derivatives of the hinge by the scores, and the weights of partners, in their cells."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
@@ -193,16 +192,16 @@ class BinMap(FittedMap):
 
     n_features_in: int
     bins: tuple[Bins, ...]
-    missing: np.ndarray
+    missing: ndarray
     basis: str
     linear: str
     strength: float
     interaction_strength: float
-    interactions: np.ndarray
-    ramps: np.ndarray | None = None
+    interactions: ndarray
+    ramps: ndarray | None = None
 
     @cached_property
-    def used(self) -> np.ndarray:
+    def used(self) -> ndarray:
         """The features that have a code: those whose training rows had more than one value."""
         n_cells = [len(b.means) + int(m) for b, m in zip(self.bins, self.missing, strict=True)]
         return np.flatnonzero(np.array(n_cells) > 1)
@@ -228,7 +227,7 @@ class BinMap(FittedMap):
         """The basis functions as the kernels take them."""
         return joined(self.parts)
 
-    def grid(self, j: int) -> np.ndarray:
+    def grid(self, j: int) -> ndarray:
         """Return the row or column of an interaction's grid for each cell of a feature, ndarray of uint8."""
         return merge_bins(self.bins[j].shares, bool(self.missing[j]), GRID)
 
@@ -246,7 +245,7 @@ class BinMap(FittedMap):
         self.check_width(block)
         return replace(block, rows=BinRows(self.codes(block), self.code_basis))
 
-    def codes(self, block: Block) -> np.ndarray:
+    def codes(self, block: Block) -> ndarray:
         """Return the codes of the rows, uint8 of shape (n_samples, n_codes)."""
         if isinstance(block.rows, BinRows):
             raise InputError("a feature map has already replaced these rows by numbers of bins: give the original rows")
@@ -271,7 +270,7 @@ class BinMap(FittedMap):
     def _edges(self) -> list[Edges]:
         return [edges_of(self.bins[j].edges) for j in self.used]
 
-    def signs(self, directions: np.ndarray) -> np.ndarray:
+    def signs(self, directions: ndarray) -> ndarray:
         """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
 
         Steps, ramps and the linear column of a feature have its sign. The weights of missing values may have any sign. An
@@ -298,7 +297,7 @@ class BinMap(FittedMap):
             signs += np.where(first * second < 0, ZERO, np.where(first != 0, first, second)).ravel().tolist()
         return np.array(signs, dtype=np.int8)
 
-    def groups(self) -> np.ndarray:
+    def groups(self) -> ndarray:
         """Return the number of each weight's group: all weights of a feature, or of an interaction."""
         filled = [size for part in self.parts if (size := part.jumps.shape[1])]
         return np.repeat(np.arange(len(filled)), filled)
@@ -342,7 +341,7 @@ def check_basis(basis: str) -> None:
         )
 
 
-def standardised(bins: Bins) -> np.ndarray:
+def standardised(bins: Bins) -> ndarray:
     """Return the value of each bin, standardised over the training rows; 0 if there is only one bin."""
     if len(bins.means) < 2:
         return np.zeros(len(bins.means))
@@ -427,7 +426,7 @@ class BinExpander(Expander):
         """Raise an InputError for the basis ``one-hot``."""
         check_basis(self.basis)
 
-    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> BinMap:
+    def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> BinMap:
         """Return the map fitted to blocks of rows; two reductions, and a rough fit where interactions are chosen."""
         self.check_parameters()
         if blocks.n_features > MAX_COLUMNS:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import category_features
@@ -50,9 +51,9 @@ class Shape:
     """
 
     feature: int
-    edges: np.ndarray
-    values: np.ndarray
-    shares: np.ndarray
+    edges: ndarray
+    values: ndarray
+    shares: ndarray
     missing: float | None
 
     @property
@@ -61,7 +62,7 @@ class Shape:
         return float(np.sqrt(self.shares @ (self.values - self.shares @ self.values) ** 2))
 
     @property
-    def cells(self) -> np.ndarray:
+    def cells(self) -> ndarray:
         """The contribution of each cell of the feature's code: that of missing values first, where there were some."""
         return self.values if self.missing is None else np.append(self.missing, self.values)
 
@@ -85,10 +86,10 @@ class InteractionShape:
     """
 
     features: tuple[int, int]
-    edges: tuple[np.ndarray, np.ndarray]
+    edges: tuple[ndarray, ndarray]
     missing: tuple[bool, bool]
-    values: np.ndarray
-    shares: tuple[np.ndarray, np.ndarray]
+    values: ndarray
+    shares: tuple[ndarray, ndarray]
 
     @property
     def spread(self) -> float:
@@ -115,7 +116,7 @@ class Additive:
     interactions: tuple[InteractionShape, ...]
 
 
-def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) -> Additive:
+def additive(fitted: FittedMap | None, w: ndarray, intercept: float = 0.0) -> Additive:
     """Return the constant, the shapes and the interactions of a model of bins.
 
     Parameters
@@ -173,7 +174,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
     return Additive(constant, tuple(shapes), tuple(interactions))
 
 
-def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
+def contributions(fitted: BinMap, parts: Additive, block: Block) -> ndarray:
     """Return what each feature and each interaction adds to the score of each row.
 
     Parameters
@@ -196,7 +197,7 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
     return np.column_stack(columns) if columns else np.zeros((block.n_samples, 0))
 
 
-def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.ndarray]:
+def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[ndarray]:
     """Evaluate the shapes of another model in the bins of a model. Each has mean 0 over the rows of this model.
 
     Parameters
@@ -259,7 +260,7 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
 
 
 def explanation(
-    block: Block, features: Sequence[str], w: np.ndarray, intercept: float, fitted: FittedMap | None
+    block: Block, features: Sequence[str], w: ndarray, intercept: float, fitted: FittedMap | None
 ) -> pd.DataFrame:
     """Return what each feature, and each interaction, adds to the score of each row.
 
@@ -317,7 +318,7 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
     return names
 
 
-def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str], suffix: str) -> dict[str, np.ndarray]:
+def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], suffix: str) -> dict[str, ndarray]:
     """Return contributions as columns whose sum, from the first to the last, is the score to the last bit.
 
     The last column is the rounding error of the sum of the others. A difference of nearby floats is exact, so the sum
@@ -352,15 +353,15 @@ class Reasons:
     """
 
     names: list[str]
-    above_most_favourable: np.ndarray | None
-    above_average: np.ndarray
+    above_most_favourable: ndarray | None
+    above_average: ndarray
 
 
 def reasons(
     block: Block,
     features: Sequence[str],
     categories: Mapping[str, Sequence[str]],
-    w: np.ndarray,
+    w: ndarray,
     fitted: FittedMap | None,
 ) -> Reasons:
     """Return the reasons of rows.

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
@@ -46,21 +47,21 @@ class Forest:
         tree.
     """
 
-    starts: np.ndarray
-    features: np.ndarray
-    thresholds: np.ndarray
-    missing: np.ndarray
-    default_left: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    starts: ndarray
+    features: ndarray
+    thresholds: ndarray
+    missing: ndarray
+    default_left: ndarray
+    left: ndarray
+    right: ndarray
 
-    def codes(self, X: np.ndarray | sp.csr_matrix) -> np.ndarray:
+    def codes(self, X: ndarray | sp.csr_matrix) -> ndarray:
         """Return the leaf of each row in each tree, uint8 of shape (n_samples, n_trees).
 
         `X`: of shape (n_samples, n_features), float32 or float64.
         """
         leaves = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
-        if isinstance(X, np.ndarray):
+        if isinstance(X, ndarray):
             self._write_codes(X, self.features, leaves)
             return leaves
         columns, features = np.unique(self.features, return_inverse=True)
@@ -69,7 +70,7 @@ class Forest:
             self._write_codes(X[i : i + step][:, columns].toarray(), features, leaves[i : i + step])
         return leaves
 
-    def _write_codes(self, X: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
+    def _write_codes(self, X: ndarray, features: ndarray, out: ndarray) -> None:
         splits = (features, self.thresholds, self.missing, self.default_left, self.left, self.right)
         leaf_codes(np.ascontiguousarray(X), self.starts, splits, out)
 
@@ -82,7 +83,7 @@ def leaf_counts(text: str) -> tuple[int, ...]:
     return tuple(_integer(tree, "num_leaves") for tree in _trees(text))
 
 
-def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
+def leaf_values(text: str, used: Sequence[int]) -> tuple[ndarray, ...]:
     """Return LightGBM's own values of the leaves of some trees.
 
     Raises InputError if the text is none of LightGBM's, or a value is not finite.
@@ -103,7 +104,7 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
         fit together.
     """
     all_trees = _trees(text)
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts: list[tuple[ndarray, ...]] = []
     for number in used:
         if not 0 <= number < len(all_trees):
             raise InputError(f"it uses tree {number}, but the model has only {len(all_trees)} trees")
@@ -154,9 +155,9 @@ def _integer(tree: dict[str, str], key: str) -> int:
         raise InputError(f"a tree has no number for {key}") from None
 
 
-def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> np.ndarray:
+def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> ndarray:
     try:
-        numbers: np.ndarray = np.array(tree[key].split(), dtype=dtype)
+        numbers: ndarray = np.array(tree[key].split(), dtype=dtype)
     except (KeyError, ValueError, OverflowError):
         raise InputError(f"a tree has no numbers for {key}") from None
     if len(numbers) != n:
@@ -192,7 +193,7 @@ class LeafMap(FittedMap):
     model: str
     n_leaves: tuple[int, ...]
     used: tuple[int, ...]
-    directions: np.ndarray | None = None
+    directions: ndarray | None = None
     score_scale: float = 0.0
 
     @cached_property
@@ -217,18 +218,18 @@ class LeafMap(FittedMap):
         return functions
 
     @cached_property
-    def ranks(self) -> list[np.ndarray | None]:
+    def ranks(self) -> list[ndarray | None]:
         """For each tree with steps, the ranks of its leaves by LightGBM's values."""
         if self.directions is None:
             return [None] * len(self.used)
         forest = self.forest
-        ranks: list[np.ndarray | None] = []
+        ranks: list[ndarray | None] = []
         for k, values in enumerate(leaf_values(self.model, self.used)):
             split = self.directions[forest.features[forest.starts[k] : forest.starts[k + 1]]]
             ranks.append(np.argsort(np.argsort(values, kind="stable")) if split.any() else None)
         return ranks
 
-    def signs(self, directions: np.ndarray) -> np.ndarray:
+    def signs(self, directions: ndarray) -> ndarray:
         """Return the signs of weights that make scores rise or fall in features, int8 of shape (n_features_out,).
 
         Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.leaves`. The
@@ -368,7 +369,7 @@ class LeafExpander(Expander):
     def check_directions(self) -> None:
         """Accept directions, which LightGBM applies to the trees and the signs of weights apply to the leaves."""
 
-    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> LeafMap:
+    def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> LeafMap:
         """Return the map fitted to blocks of rows: to all of them, or to a sample of rows or of groups."""
         self.check_parameters()
         if self.forest_score and directions is not None:
@@ -419,7 +420,7 @@ class LeafExpander(Expander):
         return LeafMap(blocks.n_features, text, n_leaves, used, directions, scale)
 
 
-def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndarray) -> np.ndarray:
+def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -> ndarray:
     """Return the signs of the steps of a tree, int8 of shape (n_leaves - 1,): step k is 1 for the leaves of a rank above k.
 
     `tree`: its place among the trees of the forest.

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, as_rows, row_squares, stacked
 from aucdist.data.column_statistics import Moments
@@ -19,7 +20,7 @@ from aucdist.maps.base import LINEAR, Expander, FittedMap, moments_of
 from aucdist.parameters import OneOf, above_0, between, frozen, keyword_parameters
 
 
-def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
+def gaussian_kernel(X: Any, Z: Any, sigma: float) -> ndarray:
     """Return exp(-|x - z|^2 / sigma^2) for every row x of X and z of Z: equation (9) of Lu, Zhang & Cai (2019).
 
     Parameters
@@ -50,7 +51,7 @@ def median_distance(X: Any) -> float:
     return float(np.sqrt(np.median(squares)))
 
 
-def _square_distances(X: Any, Z: Any) -> np.ndarray:
+def _square_distances(X: Any, Z: Any) -> ndarray:
     """Return the squared distance between every row of X and every row of Z."""
     X, Z = (M.astype(np.float64, copy=False) for M in (X, Z))
     if not (sp.issparse(X) or sp.issparse(Z)):
@@ -76,7 +77,7 @@ class KernelBlock(Block):
     sigma: float
     at_once: int
 
-    def chunks(self, positions: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    def chunks(self, positions: ndarray) -> Iterator[tuple[slice, ndarray]]:
         """Yield slices of `positions` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
 
         `positions`, of shape (n,), int64: positions of rows in the block.
@@ -85,7 +86,7 @@ class KernelBlock(Block):
             part = slice(first, first + self.at_once)
             yield part, gaussian_kernel(self.X[positions[part]], self.vectors, self.sigma)
 
-    def scores(self, w: np.ndarray) -> np.ndarray:
+    def scores(self, w: ndarray) -> ndarray:
         """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).
 
         `w`: of shape (n_vectors,) or (n_vectors, n).
@@ -124,11 +125,11 @@ class NystroemFeatures(FittedMap):
     """
 
     n_features_in: int
-    shift: np.ndarray
-    factor: np.ndarray
-    landmarks: np.ndarray
+    shift: ndarray
+    factor: ndarray
+    landmarks: ndarray
     sigma: float
-    directions: np.ndarray
+    directions: ndarray
     linear: str
 
     @property
@@ -171,7 +172,7 @@ class NystroemFeatures(FittedMap):
         return kernel + (list(features) if self.linear == "keep" else [])
 
 
-def dense(block: Block) -> np.ndarray:
+def dense(block: Block) -> ndarray:
     """Return the rows as float64 of shape (n_samples, n_features).
 
     Raises InputError if a value is missing.
@@ -227,7 +228,7 @@ class NystroemMap(Expander):
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y. Sample weights are not supported."""
         return super().fit(X, y)
 
-    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> NystroemFeatures:
+    def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> NystroemFeatures:
         """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
@@ -60,7 +61,7 @@ class Difference:
     n_deciding: int | None = None
 
 
-def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def placements(y: ndarray, scores: ndarray) -> tuple[ndarray, ndarray]:
     """Return for each row the share of the other class against which it is ranked correctly; a tie counts one half.
 
     Parameters
@@ -93,7 +94,7 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return below / (2 * len(neg)), above / (2 * len(pos))
 
 
-def measured_classes(members: np.ndarray) -> np.ndarray:
+def measured_classes(members: ndarray) -> ndarray:
     """Return the positions of the classes with at least two rows and at least two rows outside them.
 
     Parameters
@@ -104,7 +105,7 @@ def measured_classes(members: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= LEAST)
 
 
-def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray]:
+def _areas(members: ndarray, scores: ndarray, ddof: int) -> tuple[ndarray, ndarray]:
     """Return the AUC of each class, and the contribution of each row to the error of their mean.
 
     With a `ddof` of 1 the sum of the squares is an unbiased variance, and with 0 the parts are the deviations over the rows.
@@ -124,7 +125,7 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
     return areas, parts / members.shape[1]
 
 
-def macro_auc_interval(members: np.ndarray, scores: np.ndarray) -> Estimate:
+def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
     """Return the macro AUC with its 95 % interval, as `aucdist.metrics.ranking.auc_interval` does.
 
     The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
@@ -148,7 +149,7 @@ def macro_auc_interval(members: np.ndarray, scores: np.ndarray) -> Estimate:
     return area_interval(float(np.mean(areas)), dot(parts, parts), rows, 0.95)
 
 
-def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+def auc_test(y: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:
     """Test by flipping signs whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
 
     `y`: labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
@@ -157,7 +158,7 @@ def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float 
     return macro_auc_test((y == 1)[:, np.newaxis], first[:, np.newaxis], second[:, np.newaxis], level)
 
 
-def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+def macro_auc_test(members: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:
     """Test whether two models have the same macro AUC, on the same rows, by `sign_flip_test` of the differences of placements.
 
     Parameters
@@ -188,7 +189,7 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
 
 
 def partial_auc_test(
-    y: np.ndarray,
+    y: ndarray,
     first: ArrayLike,
     second: ArrayLike,
     max_fpr: float,
@@ -212,12 +213,12 @@ def partial_auc_test(
     return flip_influences(y, (first, second), measured, level, most=max_fpr, scale=scale)
 
 
-Measured = tuple[float, np.ndarray, np.ndarray]
+Measured = tuple[float, ndarray, ndarray]
 """A metric, and what a positive and a negative row at each score add to its error, which is 0 over the rows of a class."""
 
 
 def flip_influences(
-    y: np.ndarray,
+    y: ndarray,
     models: Sequence[ArrayLike],
     measured: Callable[[ScoreCounts], Measured],
     level: float,
@@ -239,7 +240,7 @@ def flip_influences(
 
 
 @lru_cache(maxsize=4)
-def _subsets(n: int) -> np.ndarray:
+def _subsets(n: int) -> ndarray:
     """Return all subsets of n items, or random ones if there are too many, as rows of zeros and ones."""
     if n <= FEW:
         return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(np.float64)
@@ -247,7 +248,7 @@ def _subsets(n: int) -> np.ndarray:
 
 
 def sign_flip_test(
-    parts: np.ndarray, carried: np.ndarray, level: float, *, most: float = 1.0, scale: float = 1.0
+    parts: ndarray, carried: ndarray, level: float, *, most: float = 1.0, scale: float = 1.0
 ) -> Difference:
     """Test whether a sum of differences between two models is 0, by flipping the signs of what each row adds.
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
@@ -57,9 +58,9 @@ class ScoreCounts:
     0.8333
     """
 
-    values: np.ndarray
-    pos: np.ndarray
-    neg: np.ndarray
+    values: ndarray
+    pos: ndarray
+    neg: ndarray
     rows_pos: int
     rows_neg: int
     weighted: bool = False
@@ -111,7 +112,7 @@ class ScoreCounts:
         return cls(*merged, n_pos, len(positive) - n_pos, weighted)
 
     @classmethod
-    def of_values(cls, values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> "ScoreCounts":
+    def of_values(cls, values: ndarray, pos: ndarray, neg: ndarray) -> "ScoreCounts":
         """Return counts from values, which need not be distinct, and the numbers of positive and negative rows at each."""
         merged = _add_equal(values + 0.0, pos.astype(np.float64), neg.astype(np.float64))
         return cls(*merged, int(pos.sum()), int(neg.sum()))
@@ -163,7 +164,7 @@ class ScoreCounts:
         pos, neg = (np.add.reduceat(column, first) for column in (self.pos, self.neg))
         return ScoreCounts(floats_of_keys(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
 
-    def middles(self) -> np.ndarray:
+    def middles(self) -> ndarray:
         """Return a score for each value: itself, or the number in the middle of its cell."""
         if self.shift == 0:
             return self.values
@@ -184,7 +185,7 @@ class ScoreCounts:
         # Neighbouring floats have no number between them. Where a cell begins is not known here, but where the one below ends.
         return middle if low <= middle < high and self.shift == 0 else low
 
-    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "ScoreCounts":
+    def mapped(self, function: Callable[[ndarray], ndarray]) -> "ScoreCounts":
         """Return the counts of the same rows with mapped scores, such as probabilities; for a cell, its middle is mapped.
 
         Parameters
@@ -210,18 +211,18 @@ HIGHEST = 0x7FEFFFFFFFFFFFFF
 """The key of the largest finite float; that of the smallest has all bits inverted."""
 
 
-def ordered_keys(values: np.ndarray) -> np.ndarray:
+def ordered_keys(values: ndarray) -> ndarray:
     """Return the bits of floats as int64 that have the order of the floats; -0.0 comes just before 0.0."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 
-def floats_of_keys(keys: np.ndarray) -> np.ndarray:
+def floats_of_keys(keys: ndarray) -> ndarray:
     """Return the floats that have these keys."""
     return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
 
 
-def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _add_equal(values: ndarray, pos: ndarray, neg: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     """Return the distinct values, ascending, with the sums of pos and neg at each."""
     order = np.argsort(values, kind="stable")
     ascending = values[order]
@@ -229,11 +230,11 @@ def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np
     return ascending[first], np.add.reduceat(pos[order], first), np.add.reduceat(neg[order], first)
 
 
-def _first_of_equal(ascending: np.ndarray) -> np.ndarray:
+def _first_of_equal(ascending: ndarray) -> ndarray:
     return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)])
 
 
-def as_column(name: str, values: object) -> np.ndarray:
+def as_column(name: str, values: object) -> ndarray:
     """Return values as float64 of shape (n,), NaN where they are masked, or raise an InputError that names them."""
     try:
         if isinstance(values, np.ma.MaskedArray):  # NumPy would take the values below the mask
@@ -246,7 +247,7 @@ def as_column(name: str, values: object) -> np.ndarray:
     return column
 
 
-def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
+def checked_scores(y: object, scores: object) -> tuple[ndarray, ndarray]:
     """Return labels -1 and +1 and as many finite scores, or raise an InputError."""
     y, scores = np.asarray(y), as_column("scores", scores)
     if y.shape != scores.shape:
@@ -260,7 +261,7 @@ def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
     return y, scores
 
 
-def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, reason: str) -> None:
+def refuse(kind: str, values: ndarray, wrong: ndarray, reason: str) -> None:
     """Raise an InputError that names the first position where `wrong` is true, if there is one."""
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -269,7 +270,7 @@ def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, reason: str) -> Non
         )
 
 
-def dot(a: np.ndarray, b: np.ndarray) -> float:
+def dot(a: ndarray, b: ndarray) -> float:
     """Return the sum of products. BLAS would add them up in another order with another number of threads."""
     return float(np.sum(a * b))
 
@@ -307,7 +308,7 @@ def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> 
     return counts_of(y, scores, weight, positive, one_class=True)
 
 
-def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[ndarray, ndarray]:
     """Return the labels, ascending, and -1 or +1 for every row; one label is an error unless `one_class`.
 
     The label `pos_label` is positive, or the larger one if it is None.
@@ -331,7 +332,7 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
     return labels, np.where(column == pos_label, 1, -1)
 
 
-def labels_of(name: str, values: Any) -> np.ndarray:
+def labels_of(name: str, values: Any) -> ndarray:
     """Return labels as an array of one dimension; raise an InputError if there is another one, a mask, or a missing value."""
     column = np.asarray(values)
     if column.ndim != 1:

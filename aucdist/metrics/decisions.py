@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.errors import InputError, unknown
 from aucdist.metrics.compare import Difference, sign_flip_test
@@ -106,7 +107,7 @@ class Costs:
         """Whether rows have costs of their own, so that counts of scores do not have them."""
         return any(np.ndim(value) > 0 or value == COST_COLUMN for value in vars(self).values())
 
-    def of_rows(self, positive: np.ndarray, column: np.ndarray | None = None) -> np.ndarray:
+    def of_rows(self, positive: ndarray, column: ndarray | None = None) -> ndarray:
         """Return the cost of a wrong decision on each row: a miss of a positive row, and a false positive.
 
         `positive`, of shape (n_samples,), bool.
@@ -384,7 +385,7 @@ class CostCounts:
         return min(self.counts.n_pos, self.counts.n_neg) / self.weight
 
 
-def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None) -> float:
+def mean_cost(wrong: ndarray, cost: ndarray, weight: ndarray | None) -> float:
     """Return the mean cost of wrong decisions over all rows.
 
     Parameters
@@ -406,12 +407,12 @@ class DecisionCosts:
     `mistakes`: the costs of the wrong decisions.
     """
 
-    rows: np.ndarray
-    largest: np.ndarray
-    mistakes: Sequence[np.ndarray]
+    rows: ndarray
+    largest: ndarray
+    mistakes: Sequence[ndarray]
 
     @classmethod
-    def of(cls, positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray) -> "DecisionCosts":
+    def of(cls, positive: ndarray, wrong: ndarray, cost: ndarray) -> "DecisionCosts":
         """Return the costs of the decisions of a threshold that was chosen on other rows.
 
         `positive` and `wrong`, bool of shape (n_samples,): which rows are positive, and decided wrongly.
@@ -450,9 +451,7 @@ class DecisionCosts:
         return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
 
 
-def mean_cost_difference(
-    positive: np.ndarray, wrong: Sequence[np.ndarray], cost: np.ndarray, level: float = 0.95
-) -> Difference:
+def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndarray, level: float = 0.95) -> Difference:
     """Test whether the decisions of two models cost the same, at thresholds chosen on other rows, by flipped signs of rows.
 
     Only the rows on which one of both models alone is wrong decide: see `aucdist.metrics.compare.sign_flip_test`.
@@ -487,7 +486,7 @@ def mean_cost_difference(
     return sign_flip_test(parts, np.full(n, 1 / n), level, most=float(cost.max()))
 
 
-def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple[float, float]:
+def _bounds(mistakes: ndarray, n: int, largest: float, level: float) -> tuple[float, float]:
     """Return bounds for the mean of n costs, of which those of `mistakes`, descending, are not 0."""
     ranks, k = [0], len(mistakes)
     while ranks[-1] < k:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
@@ -40,10 +41,10 @@ class GroupMetric:
     '0.5 from 0.009 to 0.991'
     """
 
-    values: np.ndarray
-    weights: np.ndarray
+    values: ndarray
+    weights: ndarray
     n_without: int
-    groups: np.ndarray | None = None
+    groups: ndarray | None = None
 
     @property
     def mean(self) -> float:
@@ -283,11 +284,11 @@ def group_metric_difference(first: GroupMetric, second: GroupMetric, level: floa
 class _Rows(NamedTuple):
     """Rows sorted by group, and by score within each; those of group g are ``starts[g]`` up to ``starts[g + 1]``."""
 
-    y: np.ndarray
-    score: np.ndarray
-    weight: np.ndarray
-    starts: np.ndarray
-    names: np.ndarray
+    y: ndarray
+    score: ndarray
+    weight: ndarray
+    starts: ndarray
+    names: ndarray
 
 
 def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Rows:
@@ -306,7 +307,7 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
     return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)
 
 
-def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[ndarray], ndarray]) -> ndarray:
     """Return what the first k rows of each group gain.
 
     `upto`: the sum of what the first places count, up to some weight. Rows of one group and one score share their places.
@@ -325,7 +326,7 @@ def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[np.ndarray], np
     return np.add.reduceat(shared, first_ties)
 
 
-def _discounts(ends: np.ndarray) -> np.ndarray:
+def _discounts(ends: ndarray) -> ndarray:
     """Return the sum of the discounts of the first places."""
     if (most := np.ceil(ends.max())) > MAX_PLACES:
         raise InputError(
@@ -336,7 +337,7 @@ def _discounts(ends: np.ndarray) -> np.ndarray:
 
 
 def _group_values(
-    gained: np.ndarray, total: np.ndarray, rows: _Rows, used: np.ndarray, name: str, weights: np.ndarray | None = None
+    gained: ndarray, total: ndarray, rows: _Rows, used: ndarray, name: str, weights: ndarray | None = None
 ) -> GroupMetric:
     """Return what each group that is `used` has gained of its total; groups without `weights` weigh 1."""
     values = gained[used] / total[used]

@@ -7,6 +7,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
@@ -64,7 +65,7 @@ def score_interval(
     variance: float,
     level: float,
     freedom: float,
-    spread: Callable[[np.ndarray], np.ndarray] = lambda mean: mean * (1 - mean),
+    spread: Callable[[ndarray], ndarray] = lambda mean: mean * (1 - mean),
 ) -> tuple[float, float]:
     """Return the ends of the interval of all means from which `value` does not differ significantly by Student's t.
 
@@ -120,7 +121,7 @@ def unseen_bound(value: float, n: int, level: float) -> tuple[float, float]:
     return q * value, 1 - q * (1 - value)
 
 
-def wilson(share: np.ndarray, n: int | np.ndarray, z: float) -> tuple[np.ndarray, np.ndarray]:
+def wilson(share: ndarray, n: int | ndarray, z: float) -> tuple[ndarray, ndarray]:
     """Return Wilson's interval for each observed share of n rows (Wilson, JASA 22, 1927, 209-212)."""
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     reach = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)

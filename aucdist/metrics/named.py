@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
+from numpy import ndarray
 
 from aucdist.errors import InputError, unknown
 from aucdist.metrics.decisions import (
@@ -51,10 +51,10 @@ class ScoredGroups(NamedTuple):
     If weights are None, each row has weight 1. `group_weight` is the weight of a group in the mean AUC: its pairs, or 1.
     """
 
-    y: np.ndarray
-    scores: np.ndarray
-    groups: np.ndarray
-    weight: np.ndarray | None = None
+    y: ndarray
+    scores: ndarray
+    groups: ndarray
+    weight: ndarray | None = None
     group_weight: GroupWeight = "pairs"
 
 

@@ -11,6 +11,7 @@ import math
 import warnings
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import (
@@ -140,7 +141,7 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     return Estimate(share, *share_interval(share, variance / region**2, min(n_pos, n_neg), level), level, "score")
 
 
-def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) -> tuple[ndarray, ndarray]:
     """Return the placements of a positive and of a negative row at each score, as `partial_auc_interval` defines them.
 
     Rows with equal scores get the mean over the straight line that they form in the ROC curve. With `min_tpr`, the placements
@@ -167,12 +168,12 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
     return pos_placements[::-1], neg_placements[::-1]
 
 
-def _divided(x: np.ndarray, by: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+def _divided(x: ndarray, by: ndarray, otherwise: ndarray) -> ndarray:
     """Return quotients where the divisor is above 0, and other values elsewhere."""
     return np.divide(x, by, out=otherwise.copy(), where=by > 0)
 
 
-def crossing(x: np.ndarray, y: np.ndarray, at: float) -> tuple[int, float]:
+def crossing(x: ndarray, y: ndarray, at: float) -> tuple[int, float]:
     """Return the first point of a rising curve beyond an abscissa (the highest of several), and the height of the curve there."""
     k = int(np.searchsorted(x, at, side="right"))
     return k, float(y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])) if k < len(x) else 1.0
@@ -183,7 +184,7 @@ def _standardized(area: float, max_fpr: float) -> float:
     return 0.5 * (1 + (area - least) / (max_fpr - least))
 
 
-def variance_of(values: np.ndarray, counts: np.ndarray) -> float:
+def variance_of(values: ndarray, counts: ndarray) -> float:
     """Return the sample variance of values with the numbers of their rows; 0 for a single row."""
     n = float(counts.sum())
     mean = dot(counts, values) / n

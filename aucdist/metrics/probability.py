@@ -7,6 +7,7 @@ range.
 """
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, dot
@@ -36,7 +37,7 @@ def log_loss(counts: ScoreCounts) -> float:
     return -(dot(counts.pos, np.log(p)) + dot(counts.neg, np.log1p(-p))) / float(weight.sum())
 
 
-def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
+def hull_probabilities(counts: ScoreCounts) -> ndarray:
     """Return for each score the share of positives in its segment of the ROC curve's convex hull, of shape (n_values,).
 
     The hull's segments are the pools of the isotonic regression of the labels on the scores (Fawcett & Niculescu-Mizil, 2007).
@@ -44,7 +45,7 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
     from scipy.optimize import isotonic_regression  # here, because only pages with probabilities need this import
 
     weight = _weight(counts)
-    fit: np.ndarray = isotonic_regression(counts.pos / weight, weights=weight).x
+    fit: ndarray = isotonic_regression(counts.pos / weight, weights=weight).x
     return np.clip(fit, 0.0, 1.0)
 
 
@@ -76,11 +77,11 @@ class Reliability:
         The confidence of each interval.
     """
 
-    predicted: np.ndarray
-    observed: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    weight: np.ndarray
+    predicted: ndarray
+    observed: ndarray
+    low: ndarray
+    high: ndarray
+    weight: ndarray
     level: float
 
 
@@ -116,7 +117,7 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
     return float(bins.weight @ np.abs(bins.predicted - bins.observed)) / float(bins.weight.sum())
 
 
-def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def venn_abers(counts: ScoreCounts, scores: ndarray) -> tuple[ndarray, ndarray]:
     """Return the lower and the upper probability of each score; see `aucdist.metrics.venn_abers_probabilities`."""
     from scipy.optimize import isotonic_regression  # as above
 
@@ -139,13 +140,13 @@ def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.
     return ends[0][place], ends[1][place]
 
 
-def _weight(counts: ScoreCounts) -> np.ndarray:
+def _weight(counts: ScoreCounts) -> ndarray:
     if len(counts.values) == 0:
         raise InputError("there are no rows: give at least one")
     return counts.pos + counts.neg
 
 
-def _probabilities(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+def _probabilities(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the scores, after checking that they are probabilities, and the weight of the rows at each."""
     weight, p = _weight(counts), counts.values
     if p[0] < 0.0 or p[-1] > 1.0:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.metrics import decisions, guarantees
@@ -1025,7 +1026,7 @@ def _rounded_down(threshold: float, scores: Any) -> float:
 
 def _costs_of_rows(
     y_true: ArrayLike, costs: Costs, sample_weight: ArrayLike | None, pos_label: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[ndarray, ndarray, ndarray]:
     """Return which rows are positive, what a wrong decision on each costs, and the weights of the rows."""
     positive = signs_of(y_true, pos_label)[1] > 0
     cost = costs.of_rows(positive)
@@ -1033,7 +1034,7 @@ def _costs_of_rows(
     return positive, cost, np.ones(len(positive)) if sample_weight is None else as_column("weights", sample_weight)
 
 
-def _flagged(y_score: ArrayLike, threshold: float) -> np.ndarray:
+def _flagged(y_score: ArrayLike, threshold: float) -> ndarray:
     """Return which rows a threshold flags."""
     THRESHOLD.check("threshold", threshold)
     return as_column("scores", y_score) > threshold

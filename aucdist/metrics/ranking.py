@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, dot
@@ -119,7 +120,7 @@ def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]],
     return Estimate(area, *bounds, level, "score")
 
 
-def normal_spread(area: np.ndarray) -> np.ndarray:
+def normal_spread(area: ndarray) -> ndarray:
     """Return the variance of the placement of a row, where scores of both classes are normal with the same variance.
 
     A row's placement exceeds two independent uniform numbers with the probability that two normal variables with a correlation
@@ -158,7 +159,7 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
     return Estimate(value, *share_interval(value, variance, n_pos, level), level, "score")
 
 
-def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+def precision_jackknife(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the contributions of a positive and a negative row at each score to the error of the average precision.
 
     It is (n - 1) / n times the mean over rows of the average precision without one row of the class, minus that without this row:
@@ -173,7 +174,7 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     n_pos, n_neg = float(pos.sum()), float(neg.sum())
     flagged_pos, flagged_neg = np.cumsum(pos), np.cumsum(neg)
 
-    def without_one(true: np.ndarray, true_below: np.ndarray, false: np.ndarray, false_below: np.ndarray) -> np.ndarray:
+    def without_one(true: ndarray, true_below: ndarray, false: ndarray, false_below: ndarray) -> ndarray:
         """Return the sums of precision over the positives, each without one row."""
         # Thresholds above the row's score still flag what they did, and those at or below it flag one row less.
         above, below = (pos * t / np.maximum(t + f, 1e-300) for t, f in ((true, false), (true_below, false_below)))
@@ -191,7 +192,7 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     return pos_influence[::-1], neg_influence[::-1]
 
 
-def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+def exact_columns(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return pos and neg in a type that holds sums over twice the number of pairs; raise an InputError if a class has no rows."""
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         raise InputError(
@@ -207,20 +208,20 @@ def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 # ---- the ROC curve and the precision-recall curve, with their bands ------------------------------------------------------------
 
 
-def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+def flagged_at(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the weight of the flagged positives and negatives if the 0, 1, 2, ... highest scores are flagged."""
     pos, neg = exact_columns(counts)
     true, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
     return true, false
 
 
-def roc_curve(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+def roc_curve(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the false and the true positive rates from (0, 0) to (1, 1), one point per distinct score after the first one."""
     true, false = flagged_at(counts)
     return false / false[-1], true / true[-1]
 
 
-def roc_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def roc_band(counts: ScoreCounts) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Return a 95 % confidence rectangle for every point of `roc_curve`: fpr_low, fpr_high, tpr_low, tpr_high.
 
     Both rates are shares of independent rows, so each has Wilson's interval at the square root of 0.95 (Wilson, JASA
@@ -231,13 +232,13 @@ def roc_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return (*wilson(fpr, counts.rows_neg, BAND), *wilson(tpr, counts.rows_pos, BAND))
 
 
-def pr_curve(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+def pr_curve(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return recall and precision, one point per distinct score from the highest one down."""
     true, false = (flagged[1:] for flagged in flagged_at(counts))
     return true / true[-1], true / (true + false)
 
 
-def pr_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def pr_band(counts: ScoreCounts) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Return a 95 % confidence rectangle for every point of `pr_curve`: recall_low, recall_high, precision_low, precision_high.
 
     Recall is a share of the positives, precision a share of the rows with a score of at least the threshold. The intervals are

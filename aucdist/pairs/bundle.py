@@ -4,6 +4,7 @@ It is the maximum of a concave quadratic over a simplex, for penalties with corn
 """
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.pairs.penalty import L2, Penalty
 
@@ -49,10 +50,10 @@ class Bundle:
         self._idle = np.zeros(0, dtype=np.int64)
 
     @property
-    def _gradients(self) -> np.ndarray:
+    def _gradients(self) -> ndarray:
         return self._rows[: self.n_points]
 
-    def add(self, height: float, gradient: np.ndarray, image: np.ndarray | None = None) -> None:
+    def add(self, height: float, gradient: ndarray, image: ndarray | None = None) -> None:
         """Add a point, unless it is zero (no pair is active) and there is a zero point already.
 
         Parameters
@@ -101,7 +102,7 @@ class Bundle:
         """The number of points."""
         return len(self.weights)
 
-    def best_combination(self, penalty: Penalty) -> tuple[np.ndarray, float]:
+    def best_combination(self, penalty: Penalty) -> tuple[ndarray, float]:
         """Find the combination with the largest dual value, for a penalty without corners.
 
         The points do not depend on the penalty, which may change between calls.
@@ -127,7 +128,7 @@ class Bundle:
         self._count_idle()
         return float(self.height - 0.5 * self.weights @ self._gram @ self.weights)
 
-    def proximal_point(self, penalty: Penalty, centre: np.ndarray, mu: float) -> np.ndarray:
+    def proximal_point(self, penalty: Penalty, centre: ndarray, mu: float) -> ndarray:
         """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``.
 
         Parameters
@@ -140,7 +141,7 @@ class Bundle:
         self._idle[b > 0] = 0
         return penalty.minimiser(b @ self._gradients, centre, mu)
 
-    def proximal_combination(self, penalty: Penalty, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
+    def proximal_combination(self, penalty: Penalty, centre: ndarray, mu: float) -> tuple[ndarray, float, float]:
         """Use the combination of the proximal point. With penalties with corners, other combinations have no minimiser.
 
         Parameters
@@ -167,7 +168,7 @@ class Bundle:
         """Count the rounds since each point last had a weight."""
         self._idle = np.where(self.weights > 0, 0, self._idle + 1)
 
-    def _combine(self, penalty: Penalty, centre: np.ndarray, mu: float, b: np.ndarray) -> np.ndarray:
+    def _combine(self, penalty: Penalty, centre: ndarray, mu: float, b: ndarray) -> ndarray:
         """Return the combination with the largest dual value.
 
         If it is known which weights are 0 and which signs the others have, the dual value is a quadratic. So its maximiser is
@@ -193,9 +194,7 @@ class Bundle:
                 break
         return b
 
-    def _at(
-        self, b: np.ndarray, penalty: Penalty, centre: np.ndarray, mu: float
-    ) -> tuple[np.ndarray, float, np.ndarray]:
+    def _at(self, b: ndarray, penalty: Penalty, centre: ndarray, mu: float) -> tuple[ndarray, float, ndarray]:
         """Return the weights of a combination, its dual value, and its gradient."""
         slope = b @ self._gradients
         w = penalty.minimiser(slope, centre, mu)
@@ -204,7 +203,7 @@ class Bundle:
         return w, float(value), slope
 
 
-def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def maximise(H: ndarray, a: ndarray, b: ndarray) -> ndarray:
     """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1, by an active-set method.
 
     Parameters

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.pairs.cuts import PairCuts
@@ -50,15 +51,15 @@ class CellSums:
         The least and the greatest score; inf and -inf in an empty cell.
     """
 
-    sums: np.ndarray
-    lowest: np.ndarray
-    highest: np.ndarray
+    sums: ndarray
+    lowest: ndarray
+    highest: ndarray
 
     def __add__(self, other: "CellSums") -> "CellSums":
         low, high = np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest)
         return CellSums(self.sums + other.sums, low, high)
 
-    def as_anchors(self) -> tuple[Anchors, np.ndarray]:
+    def as_anchors(self) -> tuple[Anchors, ndarray]:
         """Return one anchor for each cell that is not empty, with its mean score and its weight, and the numbers of these cells.
 
         Two anchors of weight 0 stand before and behind them, at the lowest and the highest score, so that the hinge of
@@ -86,13 +87,13 @@ class CellEdges(NamedTuple):
         What `aucdist.pairs.kernels.index_edges` writes and returns.
     """
 
-    at: np.ndarray
-    table: np.ndarray
+    at: ndarray
+    table: ndarray
     low: float
     scale: float
 
     @classmethod
-    def of(cls, at: np.ndarray) -> "CellEdges":
+    def of(cls, at: ndarray) -> "CellEdges":
         """Return edges, each of them once."""
         at = np.unique(at)
         table = np.empty(PLACES, dtype=np.int16)
@@ -124,7 +125,7 @@ def count_in_cells(
 class CellCuts(PairCuts):
     """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
 
-    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray):
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray):
         super().__init__(blocks, objective, start, stride=max(1, min(blocks.n_pos, blocks.n_neg) // SAMPLE))
         self._edges: CellEdges | None = None
 
@@ -132,12 +133,12 @@ class CellCuts(PairCuts):
         """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + reach)
 
-    def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
+    def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and for the loss there: whole ones for both."""
         hard = self.negatives.cutoff(self.blocks, step)
         return hard, hard
 
-    def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
+    def anchors_at(self, step: float, scores: ndarray, cutoff: Cutoff | None) -> tuple[Anchors, ndarray, float]:
         """Return an anchor for each cell, the numbers of these cells, and the total weight of all; one reduction."""
         edges = self._edges
         if edges is None:
@@ -149,7 +150,7 @@ class CellCuts(PairCuts):
         anchors, nonempty = cells.as_anchors()
         return anchors, nonempty, float(anchors.weights.sum())
 
-    def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+    def slopes_of_anchors(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivatives of the loss for weights of 1 in each cell, and refine the edges for the next cut."""
         edges, cells, scores = self._last
         near = np.zeros(len(edges.at) + 1)
@@ -169,8 +170,8 @@ class CellCuts(PairCuts):
         return slopes
 
 
-def spread(scores: np.ndarray, n: int) -> np.ndarray:
+def spread(scores: ndarray, n: int) -> ndarray:
     """Return n quantiles of the scores."""
     # numpy.quantile takes seconds for this many scores.
-    quantiles: np.ndarray = np.sort(scores)[np.linspace(0, len(scores) - 1, n).astype(np.int64)]
+    quantiles: ndarray = np.sort(scores)[np.linspace(0, len(scores) - 1, n).astype(np.int64)]
     return quantiles

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.pairs.kernels import cut_groups
@@ -64,7 +65,7 @@ class Cut:
         Once `PairCuts.finish` has added up the rows.
     """
 
-    w: np.ndarray
+    w: ndarray
     loss: float
     slack: float
     score_error: float
@@ -73,9 +74,9 @@ class Cut:
     n_band: float = 0.0
     cutoff: Cutoff | None = None
     step: float = 0.0
-    slopes: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    slopes: ndarray = field(default_factory=partial(np.zeros, 0))
     scale: float = 1.0
-    gradient: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    gradient: ndarray = field(default_factory=partial(np.zeros, 0))
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ class Cut:
 
 @without_rows
 def take_cut(
-    number: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, cutoff: Cutoff | None,
+    number: int, memory: PairMemory, step: float, shifts: ndarray, anchors: Anchors, cutoff: Cutoff | None,
     exact: tuple[Anchors, Cutoff | None] | None,
 ) -> tuple[PairMemory, Summary]:  # fmt: skip
     """Take a cut at a step length, over the rows from the cutoff on, or over all for None.
@@ -111,7 +112,7 @@ def take_cut(
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
-def shifts(h: float, n: int) -> np.ndarray:
+def shifts(h: float, n: int) -> ndarray:
     """Return the shifts of a staircase of n steps and half-width h: ascending, the middle one 0; only that for h = 0."""
     if h == 0.0:
         return np.zeros(1)
@@ -145,7 +146,7 @@ class PairCuts(PairProblem):
         The width of the band in which negatives count in part, if only the highest-scoring ones count.
     """
 
-    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray, *, stride: int = 1):
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray, *, stride: int = 1):
         negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
         super().__init__(blocks, HINGE, groups, negatives, start=start, stride=stride)
@@ -154,7 +155,7 @@ class PairCuts(PairProblem):
         self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
         self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
 
-    def score(self, w: np.ndarray) -> np.ndarray:
+    def score(self, w: ndarray) -> ndarray:
         """Score all rows at w, the trial point: the end of the line that starts at the current point."""
         self._target = super().score(w), self.rounding.score(w)
         return self._target[0]
@@ -163,26 +164,26 @@ class PairCuts(PairProblem):
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
         return 0.0
 
-    def scores_at(self, step: float) -> np.ndarray:
+    def scores_at(self, step: float) -> ndarray:
         """Return the scores that the client has of anchors at a step length."""
         return self.scores + step * (self._target[0] - self.scores)
 
-    def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
+    def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and which for the loss there; None if all do."""
         return self.negatives.soft_and_hard_cutoff(
             self.blocks, step, scores, self.weights, self.pair_half_width, self.cutoff_width
         )
 
-    def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
+    def anchors_at(self, step: float, scores: ndarray, cutoff: Cutoff | None) -> tuple[Anchors, ndarray, float]:
         """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and their total weight."""
         weights = self.negatives.counted(scores, self.weights, cutoff)
         return *self.sort_anchors(scores, weights), float(weights.sum())
 
-    def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+    def slopes_of_anchors(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivatives of the loss by the anchors' scores, as `gradient` takes them."""
         return self.loss.anchor_slopes(slope_sums, anchors, order)
 
-    def cut(self, step: float, w: np.ndarray, gap: float) -> Cut:
+    def cut(self, step: float, w: ndarray, gap: float) -> Cut:
         """Return a cut at a step length along the line from the current point to the trial point.
 
         Parameters

@@ -41,6 +41,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
@@ -178,7 +179,7 @@ class CuttingPlanes:
     """
 
     def __init__(
-        self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *, passes_before: int = 0
+        self, blocks: Blocks, objective: PairObjective, start: ndarray | None = None, *, passes_before: int = 0
     ):
         self.penalty = objective.penalty
         w = np.zeros(blocks.n_features)
@@ -228,7 +229,7 @@ class CuttingPlanes:
         """The current gap of the objective."""
         return min(self.gap, 1.0) * self.value_at(self.best)
 
-    def _round(self, bound: float, w: np.ndarray) -> Round:
+    def _round(self, bound: float, w: ndarray) -> Round:
         """Return what is known now, with the bundle's bound and the weights it comes from."""
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
         best, rounding, cuts = self.best, self.rounding, self.cuts
@@ -386,7 +387,7 @@ class CuttingPlanes:
         return self.penalty.steepest_square(self.cuts.here.gradient) / self.value_at(self.cuts.here)
 
     def _line_search(
-        self, sample: RowSample, move: np.ndarray, last_widths: tuple[float, float] | None = None
+        self, sample: RowSample, move: ndarray, last_widths: tuple[float, float] | None = None
     ) -> tuple[float, float]:
         """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
 
@@ -458,7 +459,7 @@ class AllPairs(Solver):
     takes = ("penalty", *TOP_CONSTRAINTS, "group_weight", "grade_weight")
     groups = signs = ignores_zero_weight = takes_codes = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Return rounds of the best weights so far and the best bound so far; see `PairObjective.of` for the options."""
         return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
 
@@ -467,13 +468,13 @@ class AllPairs(Solver):
         return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
 
 
-def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
+def minimise_hinge(blocks: Blocks, objective: PairObjective, start: ndarray | None = None) -> Iterator[Round]:
     """Return the rounds of `CuttingPlanes`, from the solution over a sample if the data are large and there is no start."""
     # With `yield from`, each step of the solver would be one call deeper.
     return itertools.chain.from_iterable(_after_sample(blocks, objective, start))
 
 
-def _after_sample(blocks: Blocks, objective: PairObjective, start: np.ndarray | None) -> Iterator[Iterator[Round]]:
+def _after_sample(blocks: Blocks, objective: PairObjective, start: ndarray | None) -> Iterator[Iterator[Round]]:
     """Solve over the sample if there is one, and yield the rounds over all rows."""
     penalty, subset = objective.penalty, objective.subset
     part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from aucdist.data.block import as_dense, matrix_of_rows, rows_at, stacked
@@ -74,14 +75,14 @@ MIN_DENSITY, COLUMNS_AT_ONCE = 0.05, 1_000
 """From this share of values that are not 0 on, this many columns at a time are made dense for the products of rows."""
 
 
-def products_of_rows(X: np.ndarray | sp.csr_matrix) -> np.ndarray:
+def products_of_rows(X: ndarray | sp.csr_matrix) -> ndarray:
     """Return the products of the rows with each other, float64 of shape (n_rows, n_rows).
 
     Rows of bins may have many values that are not 0. BLAS multiplies these, in columns that are dense for a while, in a tenth of
     the time that a sparse product takes.
     """
     n, m = X.shape
-    if isinstance(X, np.ndarray) or X.nnz < MIN_DENSITY * n * m:
+    if isinstance(X, ndarray) or X.nnz < MIN_DENSITY * n * m:
         return as_dense(X @ X.T)
     X, products = X.tocsc(), np.zeros((n, n))
     for first in range(0, m, COLUMNS_AT_ONCE):
@@ -104,7 +105,7 @@ class FewRows:
         self._chosen = np.full(self.block.n_samples, not self.target)
         self._pair()
 
-    def choose(self, w: np.ndarray) -> int:
+    def choose(self, w: ndarray) -> int:
         """Add the rows that may be in a pair that counts near w, and return how many rows are chosen then; 0 for too many."""
         if self.target:
             y, scores = self.block.y, self.block.scores(w)
@@ -138,7 +139,7 @@ class FewRows:
         with np.errstate(all="ignore"):
             self.products = products_of_rows(X) if self.image is None else self.image.T
 
-    def solve(self, lam: float) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
+    def solve(self, lam: float) -> Iterator[tuple[ndarray, float, ndarray]]:
         """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the height and gradient of a dual point.
 
         A result is yielded when the gap has fallen to `GAP_REDUCTION` times that of the previous result, and at the end. Nothing
@@ -175,7 +176,7 @@ class FewRows:
         if len(best) and len(bound) and gap < yielded:
             yield self._point(lam, best, bound)
 
-    def _distances(self, b: np.ndarray, u: np.ndarray, one: float) -> np.ndarray:
+    def _distances(self, b: ndarray, u: ndarray, one: float) -> ndarray:
         """Return the distances of the variables from their bounds, or the changes of these for changes of the variables.
 
         `one`: 1 for distances, 0 for their changes.
@@ -186,37 +187,37 @@ class FewRows:
         total = np.array([u @ v])
         return np.stack([np.concatenate([b, u, total]), np.concatenate([W * u[self.j] - b, one - u, one * q - total])])
 
-    def _feasible(self, iterate: np.ndarray) -> np.ndarray:
+    def _feasible(self, iterate: ndarray) -> ndarray:
         """Return the variables of the pairs, within their bounds in spite of rounding."""
         n, most = len(self.weights), self.weights
         if self.target:
             most = (1.0 - ROUNDING) * most * iterate[0, n + self.j]
         return np.clip(iterate[0, :n], 0.0, most)
 
-    def _point(self, lam: float, best: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    def _point(self, lam: float, best: ndarray, bound: ndarray) -> tuple[ndarray, float, ndarray]:
         return self._sum_of_rows(best) / lam, math.fsum(bound), -self._sum_of_rows(bound)
 
-    def margins(self, scores: np.ndarray) -> np.ndarray:
+    def margins(self, scores: ndarray) -> ndarray:
         """Return the margin of each pair."""
         return scores[self.i] - scores[self.n_pos + self.j]
 
-    def coefficients(self, b: np.ndarray) -> np.ndarray:
+    def coefficients(self, b: ndarray) -> ndarray:
         """Return the coefficients of the rows that the variables of the pairs add up to, float64 of shape (n_rows,)."""
         n = self.n_pos
         return np.concatenate([np.bincount(self.i, b, n), -np.bincount(self.j, b, len(self.rows) - n)])
 
-    def _matrix(self, b: np.ndarray) -> np.ndarray:
+    def _matrix(self, b: ndarray) -> ndarray:
         """Return values of the pairs, float64 of shape (n_positives, n_negatives)."""
         matrix = np.zeros((self.n_pos, len(self.rows) - self.n_pos))
         matrix[self.i, self.j] = b
         return matrix
 
-    def _scores(self, projected: np.ndarray) -> np.ndarray:
+    def _scores(self, projected: ndarray) -> ndarray:
         """Return the scores, or what has their form, after `products`."""
         return projected if self.image is None else self.image @ projected
 
     @np.errstate(all="ignore")
-    def _values(self, K: np.ndarray, iterate: np.ndarray) -> tuple[float, float, np.ndarray, float]:
+    def _values(self, K: ndarray, iterate: ndarray) -> tuple[float, float, ndarray, float]:
         """Return the objective, the dual value, 1 less the margin of each pair, and the mean product."""
         b = iterate[0, : len(self.weights)]
         c = self.coefficients(b)
@@ -229,7 +230,7 @@ class FewRows:
         return half_square + loss, float(b.sum()) - half_square, t, mean_product(iterate)
 
     @np.errstate(all="ignore")
-    def _next(self, K: np.ndarray, iterate: np.ndarray, t: np.ndarray, product: float) -> np.ndarray | None:
+    def _next(self, K: ndarray, iterate: ndarray, t: ndarray, product: float) -> ndarray | None:
         """Return the end of a step of the predictor-corrector method; None if its matrix is singular."""
         n, W, v, distances, multipliers = self.n_pos, self.weights, self.weights_neg, iterate[:2], iterate[2:]
         n_pairs, ratios = len(W), multipliers / distances
@@ -274,7 +275,7 @@ class FewRows:
             step = np.concatenate([changes, (rest - multipliers * changes) / distances - multipliers])
         return iterate + TO_BORDER * longest_step(iterate, step) * step
 
-    def _sum_of_rows(self, b: np.ndarray) -> np.ndarray:
+    def _sum_of_rows(self, b: ndarray) -> ndarray:
         """Return the sum of the rows times their coefficients, each of which is rounded once for each of its groups.
 
         The sum is as deep as `aucdist.solvers.rounding` takes it for: over a block, and then over the blocks.
@@ -290,11 +291,11 @@ class FewRows:
         return total
 
 
-def mean_product(iterate: np.ndarray) -> float:
+def mean_product(iterate: ndarray) -> float:
     """Return the mean product of a distance to a bound and its multiplier, which is 0 at the minimum."""
     return float(iterate[0] @ iterate[2] + iterate[1] @ iterate[3]) / (2 * iterate.shape[1])
 
 
-def longest_step(iterate: np.ndarray, step: np.ndarray) -> float:
+def longest_step(iterate: ndarray, step: ndarray) -> float:
     """Return the largest share of a step, at most 1, that keeps all values above 0; NaN if a value is NaN."""
     return 1.0 / float(np.maximum(1.0, (-step / iterate).max()))

@@ -16,6 +16,7 @@ grades costs r - 1 sums over sorted scores. A row is scored once.
 """
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.split import joined_columns
@@ -62,12 +63,12 @@ class PairGroups:
         How many groups of rows have none.
     """
 
-    keys: np.ndarray
-    number: np.ndarray
-    factor: np.ndarray
-    weights: np.ndarray
-    counts: np.ndarray
-    levels: np.ndarray
+    keys: ndarray
+    number: ndarray
+    factor: ndarray
+    weights: ndarray
+    counts: ndarray
+    levels: ndarray
     exact: bool
     grouped: bool
     equal_group_weights: bool
@@ -109,7 +110,7 @@ class PairGroups:
         group_weight = "groups" if self.equal_group_weights else None
         return pair_groups(blocks, group_weight, "one" if self.exact else None, weighted=not self.grouped)
 
-    def keys_of(self, block: Block, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def keys_of(self, block: Block, label: int | None = None) -> tuple[ndarray, ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
 
         `label`: only of rows with this one, -1 or +1; all by default.
@@ -124,7 +125,7 @@ class PairGroups:
         has_pairs = self.keys[key] == groups
         return positions[has_pairs], key[has_pairs]
 
-    def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows_of(self, block: Block, label: int) -> tuple[ndarray, ndarray]:
         """Return the rows of one class that are in pairs, by group, each once for each of its groups.
 
         Parameters
@@ -152,7 +153,7 @@ class PairGroups:
         return all_positions[order], all_codes[order]
 
 
-def labels_at_grade_step(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
+def labels_at_grade_step(block: Block, levels: ndarray, exact: bool, t: int) -> ndarray:
     """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 if it is in no pair there."""
     if block.grade is None:
         return block.y
@@ -170,7 +171,7 @@ def find_levels(block: Block) -> Summary:
     return [np.unique(block.grade[block.weights() > 0])]
 
 
-def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
+def weigh_groups(block: Block, levels: ndarray, exact: bool) -> Summary:
     """Return the groups of the block's rows, with the weight and the number of rows of each class at each step."""
     weight = block.weights()
     counted = weight > 0

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.pairs.kernels import (
     arrange,
@@ -35,7 +36,7 @@ MAX_CELLS = 2**16
 FEW_ANCHORS = 16
 """A group with at most this many anchors is searched without a table, because it has a single cell."""
 
-Runs = tuple[np.ndarray, np.ndarray]
+Runs = tuple[ndarray, ndarray]
 """Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the numbers of the groups, int32 of
 shape (n_runs,)."""
 
@@ -62,19 +63,19 @@ class Anchors:
         Where each stands for several rows of about its score: see `aucdist.pairs.kernels.cut_group`.
     """
 
-    scores: np.ndarray
-    weights: np.ndarray
-    starts: np.ndarray
+    scores: ndarray
+    weights: ndarray
+    starts: ndarray
     n_sums: int = 2
     centre: float = 0.0
-    doubt: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    doubt: ndarray = field(default_factory=lambda: np.zeros(1))
 
     def __getstate__(self) -> dict[str, Any]:
         """Send only the fields; values computed from them are computed again on arrival."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
-    def index(self) -> tuple[np.ndarray, ...]:
+    def index(self) -> tuple[ndarray, ...]:
         """The search indices of all groups, where each begins, and the lowest score and the scale of each."""
         sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
         cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
@@ -84,7 +85,7 @@ class Anchors:
         return table, table_starts, low, scale
 
     @cached_property
-    def prefix_sums(self) -> tuple[np.ndarray, ...]:
+    def prefix_sums(self) -> tuple[ndarray, ...]:
         """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1; they start with 0."""
         sums, terms = [], self.weights
         for _ in range(self.n_sums):
@@ -94,7 +95,7 @@ class Anchors:
         return tuple(sums)
 
     @property
-    def search(self) -> tuple[np.ndarray, ...]:
+    def search(self) -> tuple[ndarray, ...]:
         """The arguments of a search of rows, and the running sums, in the order of the kernels."""
         return self.scores, self.starts, *self.index, *self.prefix_sums
 
@@ -105,9 +106,9 @@ class Anchors:
 
 
 def sort_anchors(
-    scores: np.ndarray, weights: np.ndarray, groups: tuple[np.ndarray, int] | None = None, n_sums: int = 2, *,
+    scores: ndarray, weights: ndarray, groups: tuple[ndarray, int] | None = None, n_sums: int = 2, *,
     centred: bool = False,
-) -> tuple[Anchors, np.ndarray]:  # fmt: skip
+) -> tuple[Anchors, ndarray]:  # fmt: skip
     """Return the anchors at a point, and the order that sorts them.
 
     Parameters
@@ -143,7 +144,7 @@ def one_run(n: int) -> Runs:
     return np.array([0, n]), np.zeros(1, dtype=np.int32)
 
 
-def runs_of(codes: np.ndarray) -> Runs:
+def runs_of(codes: ndarray) -> Runs:
     """Return the run of rows of each group, given the group number of each row (int32), with equal numbers adjacent."""
     bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
     bounds = bounds.astype(np.int64)
@@ -153,12 +154,12 @@ def runs_of(codes: np.ndarray) -> Runs:
 class ScoredRows(NamedTuple):
     """The rows of the larger class at a point: their scores, weights and groups."""
 
-    scores: np.ndarray
-    weights: np.ndarray
+    scores: ndarray
+    weights: ndarray
     runs: Runs
 
 
-def running_sums(values: np.ndarray) -> np.ndarray:
+def running_sums(values: ndarray) -> ndarray:
     """Return the running sums along the first axis, which start with 0: one more than there are values."""
     out = np.zeros((len(values) + 1, *values.shape[1:]))
     np.cumsum(values, axis=0, out=out[1:])
@@ -189,7 +190,7 @@ class PairLoss(ABC):
     centred: ClassVar[bool] = False
 
     @abstractmethod
-    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+    def zero_slope_sums(self, n_gaps: int) -> ndarray:
         """Return zeros for `loss_and_row_slopes` to add to: the sums that `anchor_slopes` takes. Those of all blocks are added.
 
         Parameters
@@ -199,9 +200,7 @@ class PairLoss(ABC):
         """
 
     @abstractmethod
-    def loss_and_row_slopes(
-        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> float:
+    def loss_and_row_slopes(self, rows: ScoredRows, anchors: Anchors, coefs: ndarray, slope_sums: ndarray) -> float:
         """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups.
 
         Parameters
@@ -215,7 +214,7 @@ class PairLoss(ABC):
         """
 
     @abstractmethod
-    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+    def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivative of the sum by each anchor's score, float64 of shape (n_anchors,).
 
         Parameters
@@ -246,18 +245,16 @@ class PairHinge(PairLoss):
     convex = True
     n_sums = 2
 
-    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+    def zero_slope_sums(self, n_gaps: int) -> ndarray:
         """Return an empty histogram."""
         return np.zeros(n_gaps)
 
-    def loss_and_row_slopes(
-        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> float:
+    def loss_and_row_slopes(self, rows: ScoredRows, anchors: Anchors, coefs: ndarray, slope_sums: ndarray) -> float:
         """Return the weighted sum of the hinges."""
         loss: float = cut_groups(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
         return loss
 
-    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+    def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return minus the weight of each anchor's active pairs."""
         slopes = np.empty(len(order))
         hinge_slopes(slope_sums, anchors.starts, anchors.weights, order, slopes)
@@ -275,17 +272,15 @@ class PairRamp(PairLoss):
     n_sums = 3
     centred = True
 
-    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+    def zero_slope_sums(self, n_gaps: int) -> ndarray:
         """Return zeros: for each place among the anchors a count, a slope and a moment."""
         return np.zeros((n_gaps, 3))
 
-    def loss_and_row_slopes(
-        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> float:
+    def loss_and_row_slopes(self, rows: ScoredRows, anchors: Anchors, coefs: ndarray, slope_sums: ndarray) -> float:
         """Return the weighted sum of the ramps."""
         return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, coefs, slope_sums)
 
-    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+    def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivative of the sum by each anchor's score."""
         slopes = np.empty(len(order))
         ramp_slopes(slope_sums, anchors.scores, anchors.starts, anchors.weights, order, slopes)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy import ndarray
 
 from aucdist.data.block import Block, column_squares, matrix_of_rows, pair_moments, row_squares, rows_at, stacked
 from aucdist.engine.blocks import Summary, without_rows
@@ -132,17 +133,17 @@ SEED = 3
 class Intervals:
     """Disjoint ascending intervals around scores, which are faster to search than the scores themselves."""
 
-    low: np.ndarray
-    high: np.ndarray
+    low: ndarray
+    high: ndarray
 
     @classmethod
-    def around(cls, scores: np.ndarray, h: float) -> "Intervals":
+    def around(cls, scores: ndarray, h: float) -> "Intervals":
         """Return the union of the intervals of half-width h around the scores."""
         scores = np.sort(scores)
         ends = np.flatnonzero(np.diff(scores) > 2.0 * h)
         return cls(scores[np.append(0, ends + 1)] - h, scores[np.append(ends, -1)] + h)
 
-    def holds(self, scores: np.ndarray) -> np.ndarray:
+    def holds(self, scores: ndarray) -> ndarray:
         """Return which scores are in one of the intervals, bool of the shape of `scores`."""
         k = np.searchsorted(self.low, scores, side="right") - 1
         return (k >= 0) & (scores <= self.high[k])
@@ -154,7 +155,7 @@ class Intervals:
 def draw_two_samples(
     block: Block,
     memory: Any,
-    shares: np.ndarray,
+    shares: ndarray,
     whole_groups: bool,
     near: Intervals,
     square: float,
@@ -331,11 +332,11 @@ class RowSample:
     cuts: PairCuts
     rows: Block
     n_anchors: int
-    weights: np.ndarray
-    codes: np.ndarray | None
+    weights: ndarray
+    codes: ndarray | None
     h: float
-    _scores: np.ndarray | None = field(default=None, init=False)
-    _way: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False)
+    _scores: ndarray | None = field(default=None, init=False)
+    _way: tuple[ndarray, ndarray] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         n, n_rows, are_anchors = self.n_anchors, len(self.weights), self.cuts.negatives.are_anchors
@@ -344,13 +345,13 @@ class RowSample:
         self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
 
     @cached_property
-    def matrix(self) -> np.ndarray:
+    def matrix(self) -> ndarray:
         """The rows as a dense matrix, cached for several Newton steps."""
         matrix = matrix_of_rows(self.rows.rows)
-        return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        return matrix if isinstance(matrix, ndarray) else matrix.toarray()
 
     @property
-    def scores(self) -> np.ndarray:
+    def scores(self) -> ndarray:
         """The rows' scores, float64 of shape (n_rows,): a pair's margin is that of the anchor minus that of the other row."""
         if self._scores is None:
             self._scores = self.rows.scores(self.cuts.sign * self.cuts.here.w)
@@ -373,7 +374,7 @@ class RowSample:
             counted @ counted
         )
 
-    def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
+    def apart(self, scores: ndarray, h: float) -> ndarray:
         """Return scores shifted by group, so that no band contains rows of two groups."""
         return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
@@ -385,7 +386,7 @@ class RowSample:
             weights[self.negatives] *= cutoff.fractions(self.sign * self.scores[self.negatives])
         return Pairs(self, weights, h, cutoff_width)
 
-    def slope_along(self, move: np.ndarray, h: float, cutoff_width: float) -> Callable[[float], float]:
+    def slope_along(self, move: ndarray, h: float, cutoff_width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a direction, as a function of the step."""
         h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
         if self._way is None or self._way[0] is not move:  # score each direction only once
@@ -435,7 +436,7 @@ class Pairs:
         That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
     """
 
-    def __init__(self, sample: RowSample, weights: np.ndarray, h: float, cutoff_width: float):
+    def __init__(self, sample: RowSample, weights: ndarray, h: float, cutoff_width: float):
         cuts, n, scores = sample.cuts, sample.n_anchors, sample.apart(sample.scores, h)
         a, b = (np.argsort(part, kind="stable") for part in (scores[:n], scores[n:]))
         a, b = a[weights[:n][a] > 0.0], n + b[weights[n:][b] > 0.0]
@@ -463,7 +464,7 @@ class Pairs:
         """The rows in one matrix, which is made only when it is needed."""
         return rows_at(self._sample.rows.rows, self._which)
 
-    def _near(self, sample: RowSample, cutoff: Cutoff, before: float, cutoff_width: float, h: float) -> np.ndarray:
+    def _near(self, sample: RowSample, cutoff: Cutoff, before: float, cutoff_width: float, h: float) -> ndarray:
         """Return the negatives that count in part in a band that was as wide as `before`, and the positives active with them.
 
         What they add is kept.
@@ -486,19 +487,19 @@ class Pairs:
         self._ahead = self.rates * (before - width) * fractions[partly]
         return np.concatenate([near, positives[self._hinge.order[:n_active]]])
 
-    def _hinge_changes(self, changes: np.ndarray) -> np.ndarray:
+    def _hinge_changes(self, changes: ndarray) -> ndarray:
         """Return how the mean hinges of the negatives near the cutoff change if their scores and those of positives do."""
         n = len(self.rates)
         return self._active * changes[:n] - self._hinge.over_active(self._ends, changes[n:])
 
-    def _sums(self, values: np.ndarray) -> np.ndarray:
+    def _sums(self, values: ndarray) -> ndarray:
         """Return, for each row, the sum of a value over its partners in the band."""
         n = self.n_anchors
         anchor_sums, other_sums = running_sums(values[:n]), running_sums(values[n : self.n_pairs])
         (low, high), (first, last) = self._of_anchors, self._of_others
         return np.concatenate([other_sums[high] - other_sums[low], anchor_sums[last] - anchor_sums[first]])
 
-    def product(self, p: np.ndarray) -> np.ndarray:
+    def product(self, p: ndarray) -> ndarray:
         """Return the second derivative of the mean times a vector."""
         n = self.n_pairs
         change = np.empty(len(self._which))
@@ -506,11 +507,11 @@ class Pairs:
         coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
         return self._sum_of_rows(coefs, self.rates * self._hinge_changes(change[n:]) if len(self.rates) else self.rates)
 
-    def ahead(self) -> np.ndarray:
+    def ahead(self) -> ndarray:
         """Return by how much the gradient changes when the band of the cutoff narrows and all rows in it stay in it."""
         return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
 
-    def _sum_of_rows(self, coefs: np.ndarray, near_coefs: np.ndarray) -> np.ndarray:
+    def _sum_of_rows(self, coefs: ndarray, near_coefs: ndarray) -> ndarray:
         """Return the weighted sum of the rows; the total weight of the negatives near the cutoff stays the same."""
         if len(self.rates):
             near_coefs = near_coefs - self.rates * (float(near_coefs.sum()) / float(self.rates.sum()))
@@ -520,7 +521,7 @@ class Pairs:
         accumulate(self.rows, np.arange(len(coefs)), coefs, out)
         return out
 
-    def matrix(self) -> np.ndarray:
+    def matrix(self) -> ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
         sample, row_positions, pairs = self._sample, self._which, slice(self.n_pairs)
         (low, high), n, rows = self._of_anchors, self.n_anchors, sample.rows.rows
@@ -548,7 +549,7 @@ class Pairs:
             total += near @ near.T
         return total
 
-    def squares(self) -> np.ndarray:
+    def squares(self) -> ndarray:
         """Return the approximate diagonal of the matrix, without the terms of the positives near the cutoff."""
         weights = np.zeros(len(self._which))
         of_near = self.rates * self._active**2
@@ -556,7 +557,7 @@ class Pairs:
         return column_squares(self.rows, weights)
 
 
-def ends(centres: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+def ends(centres: ndarray, scores: ndarray, h: float) -> tuple[ndarray, ndarray]:
     """Return where the band around each centre begins and ends among ascending scores."""
     return np.searchsorted(scores, centres - h, side="right"), np.searchsorted(scores, centres + h, side="left")
 
@@ -584,8 +585,8 @@ def step_to_zero(slope: Callable[[float], float], first: float) -> float:
 
 
 def newton_step(
-    pairs: Pairs, gradient: np.ndarray, w: np.ndarray, penalty: Penalty, damping: float, *, is_dense: bool
-) -> np.ndarray:
+    pairs: Pairs, gradient: ndarray, w: ndarray, penalty: Penalty, damping: float, *, is_dense: bool
+) -> ndarray:
     """Return the step from w to the minimum of the quadratic model with an L2 penalty, within the cone of the signs.
 
     `damping`: the mean of the second derivatives times this is added to lam.
@@ -601,12 +602,12 @@ def newton_step(
             factor = scipy.linalg.cho_factor(H, check_finite=False)
         except scipy.linalg.LinAlgError:
             return -gradient / H.diagonal()
-        step: np.ndarray = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+        step: ndarray = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
         return step
     squares, precision = pairs.squares(), CG_TOL_OF_TOP if pairs.of_top else CG_TOL
     total = lam + damping * float(squares.mean())
 
-    def product(p: np.ndarray) -> np.ndarray:
+    def product(p: ndarray) -> ndarray:
         """Return the damped second derivative times a vector."""
         return pairs.product(p) + total * p
 
@@ -622,9 +623,9 @@ def newton_step(
 
 
 def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray], q: np.ndarray, diagonal: np.ndarray, precision: float,
-    stays: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
+    product: Callable[[ndarray], ndarray], q: ndarray, diagonal: ndarray, precision: float,
+    stays: ndarray | None = None,
+) -> ndarray:  # fmt: skip
     """Return an approximate solution of ``H x = q`` in which some entries stay 0, preconditioned by about the diagonal of H."""
     inverse = 1.0 / diagonal if stays is None else np.where(stays, 0.0, 1.0 / diagonal)
     x, residual = np.zeros(len(q)), q

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding
@@ -57,8 +58,8 @@ class Penalty(ABC):
     """
 
     lam: float = 1.0
-    signs: np.ndarray | None = None
-    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    signs: ndarray | None = None
+    groups: ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     name: ClassVar[str]
     has_corners: ClassVar[bool] = True
     precision: ClassVar[float]
@@ -68,11 +69,11 @@ class Penalty(ABC):
         return replace(self, lam=lam)
 
     @abstractmethod
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: ndarray) -> float:
         """Return the penalty of the weights, float64 of shape (n_features,)."""
 
     @abstractmethod
-    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+    def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
         """Return the w that minimises ``slope.w + penalty(w) + mu/2 |w - centre|^2`` over the cone.
 
         `mu`: at least 0, and above 0 for a penalty with corners.
@@ -80,8 +81,8 @@ class Penalty(ABC):
 
     @abstractmethod
     def quadratic(
-        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
+    ) -> tuple[ndarray, ndarray]:
         """Return H and q, so that the dual value near a combination is ``(heights + q).b - b'Hb / 2``, up to a constant.
 
         Parameters
@@ -100,12 +101,12 @@ class Penalty(ABC):
         """
 
     @abstractmethod
-    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+    def bound(self, height: float, slope: ndarray, w: ndarray) -> float:
         """Return a lower bound on ``height + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
 
     @abstractmethod
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
+        self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound.
 
@@ -120,10 +121,10 @@ class Penalty(ABC):
         """
 
     @abstractmethod
-    def steepest_square(self, gradient: np.ndarray) -> float:
+    def steepest_square(self, gradient: ndarray) -> float:
         """Return the squared length of the steepest descent of loss and penalty at w = 0, for a loss with this gradient."""
 
-    def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
+    def slope_along(self, w: ndarray, move: ndarray, step: float) -> float:
         """Return the derivative by the step along a direction from w. No solver asks a penalty with corners for it."""
         raise NotImplementedError
 
@@ -136,29 +137,29 @@ class L2(Penalty):
     has_corners = False
     precision = 1e-10
 
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: ndarray) -> float:
         """Return ``lam/2 |w|^2``."""
         return 0.5 * self.lam * float(w @ w)
 
-    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+    def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
         """Return ``(mu centre - slope) / (lam + mu)``, projected on the cone."""
         return project_onto_cone((mu * centre - slope) / (self.lam + mu) if mu > 0.0 else -slope / self.lam, self.signs)
 
     def quadratic(
-        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
+    ) -> tuple[ndarray, ndarray]:
         """Return the quadratic in the weights that are not 0, or that may have any sign."""
         total = self.lam + mu
         free = (w != 0.0) | (self.signs == FREE)
         part = points[:, free]
         return part @ part.T / total, (mu / total) * (part @ centre[free])
 
-    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+    def bound(self, height: float, slope: ndarray, w: ndarray) -> float:
         """Return ``height - lam/2 |w|^2``: w is orthogonal to the part that the projection removes."""
         return float(height - 0.5 * self.lam * (w @ w))
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
+        self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
         height, n_points = bundle.height, bundle.n_points
@@ -166,11 +167,11 @@ class L2(Penalty):
         height_error = (rounding.over_rows + EPS * n_points) * height
         return height_error + rounding.half_square(self.lam * w, slope_error) / self.lam + weight_error * height
 
-    def steepest_square(self, gradient: np.ndarray) -> float:
+    def steepest_square(self, gradient: ndarray) -> float:
         """Return ``|gradient|^2``."""
         return float(gradient @ gradient)
 
-    def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
+    def slope_along(self, w: ndarray, move: ndarray, step: float) -> float:
         """Return ``lam move.(w + step move)``."""
         return self.lam * float(w @ move + step * (move @ move))
 
@@ -185,16 +186,16 @@ class SparsePenalty(Penalty):
     precision = 1e-9
 
     @abstractmethod
-    def dual_norm(self, sizes: np.ndarray) -> float:
+    def dual_norm(self, sizes: ndarray) -> float:
         """Return the dual norm of a slope whose entries have these sizes, float64 of shape (n_features,), none below 0."""
 
-    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+    def bound(self, height: float, slope: ndarray, w: ndarray) -> float:
         """Return the height, scaled down until w = 0 is optimal within the cone."""
         size = self.dual_norm(outside(slope, self.signs))
         return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
+        self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
         slope_error = rounding.combination(2.0 * bundle.height, extra=2 * bundle.n_points)
@@ -208,28 +209,28 @@ class L1(SparsePenalty):
 
     name = "l1"
 
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: ndarray) -> float:
         """Return ``lam |w|_1``."""
         return self.lam * float(np.abs(w).sum())
 
-    def dual_norm(self, sizes: np.ndarray) -> float:
+    def dual_norm(self, sizes: ndarray) -> float:
         """Return the largest entry."""
         return float(sizes.max(initial=0.0))
 
-    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+    def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
         """Return ``centre - slope / mu`` with each entry moved towards 0 by ``lam / mu``, projected on the cone."""
         w = centre - slope / mu
         return project_onto_cone(np.sign(w) * np.maximum(np.abs(w) - self.lam / mu, 0.0), self.signs)
 
     def quadratic(
-        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
+    ) -> tuple[ndarray, ndarray]:
         """Return the quadratic in the weights that are not 0, for the signs they have."""
         used = np.flatnonzero(w)
         part = points[:, used]
         return part @ part.T / mu, part @ (centre[used] - self.lam / mu * np.sign(w[used]))
 
-    def steepest_square(self, gradient: np.ndarray) -> float:
+    def steepest_square(self, gradient: ndarray) -> float:
         """Return the squared length of the part of the gradient that exceeds lam."""
         slope = np.maximum(np.abs(gradient) - self.lam, 0.0)
         return float(slope @ slope)
@@ -247,29 +248,29 @@ class GroupL1(SparsePenalty):
     name = "group-l1"
 
     @cached_property
-    def sizes(self) -> np.ndarray:
+    def sizes(self) -> ndarray:
         """The weight of each group, float64 of shape (n_groups,): the square root of its size."""
         return np.sqrt(np.bincount(self.groups))
 
-    def norms(self, values: np.ndarray) -> np.ndarray:
+    def norms(self, values: ndarray) -> ndarray:
         """Return the length of each group's part of a vector, float64 of shape (n_groups,)."""
         return np.sqrt(np.bincount(self.groups, values * values, minlength=len(self.sizes)))
 
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: ndarray) -> float:
         """Return the sum of the groups' norms, weighted, times lam."""
         return self.lam * float(self.sizes @ self.norms(w))
 
-    def dual_norm(self, sizes: np.ndarray) -> float:
+    def dual_norm(self, sizes: ndarray) -> float:
         """Return the largest length of a group's part divided by the weight of the group."""
         return float((self.norms(sizes) / self.sizes).max(initial=0.0))
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
+        self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
         return super().bound_error(bound, w, bundle, rounding, weight_error) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
 
-    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+    def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
         """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
         w = project_onto_cone(centre - slope / mu, self.signs)
         lengths = self.norms(w)
@@ -277,8 +278,8 @@ class GroupL1(SparsePenalty):
         return w * np.divide(shrunk, lengths, out=shrunk, where=lengths > 0.0)[self.groups]
 
     def quadratic(
-        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
+    ) -> tuple[ndarray, ndarray]:
         """Return the second-order model: in a group the proximal point moves with the slope, but its length less so.
 
         With v the point before it is shortened by k, and u its direction, the derivative of w by v is
@@ -295,7 +296,7 @@ class GroupL1(SparsePenalty):
         moved = kept * slope[used] + (1.0 - kept) * direction * (along.T @ slope[used])[at]
         return (across @ across.T + on @ on.T) / mu, part @ (w[used] + moved / mu)
 
-    def steepest_square(self, gradient: np.ndarray) -> float:
+    def steepest_square(self, gradient: ndarray) -> float:
         """Return the squared length of the part of each group's gradient that exceeds its weight times lam."""
         slope = np.maximum(self.norms(gradient) - self.lam * self.sizes, 0.0)
         return float(slope @ slope)

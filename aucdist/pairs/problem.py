@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
@@ -43,17 +44,17 @@ class ClassRows:
         At the current point of cutting planes, where the line to the trial point begins.
     """
 
-    positions: np.ndarray
-    weight: np.ndarray | None
-    scores: np.ndarray
-    present: np.ndarray
+    positions: ndarray
+    weight: ndarray | None
+    scores: ndarray
+    present: ndarray
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> ndarray:
         """The weights of the rows, float64 of shape (n_rows,); not to be written to."""
         return ones(len(self.positions)) if self.weight is None else self.weight
 
-    def scores_at(self, step: float | None) -> np.ndarray:
+    def scores_at(self, step: float | None) -> ndarray:
         """Return the scores at the trial point, or at a step length along the line to it from the current point."""
         if step is None:
             return self.scores
@@ -98,18 +99,18 @@ class PairMemory:
     anchors: ClassRows
     others: ClassRows
     runs: Runs
-    codes: np.ndarray | None
-    coefs: np.ndarray
-    drawn: np.ndarray | None = None
-    squares: np.ndarray | None = None
-    cells: np.ndarray | None = None
-    cell_weights: np.ndarray | None = None
+    codes: ndarray | None
+    coefs: ndarray
+    drawn: ndarray | None = None
+    squares: ndarray | None = None
+    cells: ndarray | None = None
+    cell_weights: ndarray | None = None
 
 
 _ones = np.ones(0)
 
 
-def ones(n: int) -> np.ndarray:
+def ones(n: int) -> ndarray:
     """Return n weights of 1: a part of one array for all blocks, so that rows without weights take no memory for them."""
     global _ones
     longest = _ones  # another thread may put a longer one in its place
@@ -118,7 +119,7 @@ def ones(n: int) -> np.ndarray:
     return longest[:n]
 
 
-def positions(chosen: np.ndarray, block: Block) -> np.ndarray:
+def positions(chosen: ndarray, block: Block) -> ndarray:
     """Return positions of rows of a block in four bytes each, if it has not too many rows for that."""
     return chosen.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
 
@@ -127,7 +128,7 @@ def positions(chosen: np.ndarray, block: Block) -> np.ndarray:
 
 
 def sort_by_class(
-    block: Block, memory: None, sign: int, groups: PairGroups | None, start: np.ndarray | None, stride: int
+    block: Block, memory: None, sign: int, groups: PairGroups | None, start: ndarray | None, stride: int
 ) -> tuple[PairMemory, Summary]:
     """Sort the rows by class, and return the weights of the anchors, their scores, and with groups the numbers of theirs.
 
@@ -154,7 +155,7 @@ def sort_by_class(
         drawn = np.flatnonzero(scrambled(block.row_id[anchors], SEED) % np.uint64(stride) == 0)
     scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
 
-    def rows_at(chosen: np.ndarray) -> ClassRows:
+    def rows_at(chosen: ndarray) -> ClassRows:
         """Return some of the rows with their scores at the start."""
         present, weights = np.zeros(0) if scores is None else scores.take(chosen), weight[chosen]
         return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, present, present)
@@ -165,12 +166,12 @@ def sort_by_class(
     return by_class, {**summary, "codes": [] if codes is None else [codes]}
 
 
-def sent(memory: PairMemory, anchor_values: np.ndarray) -> list[np.ndarray]:
+def sent(memory: PairMemory, anchor_values: ndarray) -> list[ndarray]:
     """Return values of the anchors, or of those that were drawn, as a summary that is joined block after block."""
     return [anchor_values if memory.drawn is None else anchor_values[memory.drawn]]
 
 
-def score_rows(block: Block, memory: PairMemory, w: np.ndarray, sign: int) -> tuple[PairMemory, Summary]:
+def score_rows(block: Block, memory: PairMemory, w: ndarray, sign: int) -> tuple[PairMemory, Summary]:
     """Score the rows at w, and return the scores of the anchors."""
     scores = block.scores(sign * w)
     # Not `scores[...]`, which takes twice as long for positions of four bytes.
@@ -178,7 +179,7 @@ def score_rows(block: Block, memory: PairMemory, w: np.ndarray, sign: int) -> tu
     return replace(memory, anchors=anchors, others=others), sent(memory, anchors.scores)
 
 
-def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def score_at_start(block: Block, w: ndarray) -> tuple[ndarray, ndarray | None]:
     """Return the scores at w, and the squared lengths of dense rows if they are read; at 0 no row is."""
     if not w.any():
         return np.zeros(block.n_samples), None
@@ -217,7 +218,7 @@ def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]
 
 
 def add_up_gradient(
-    block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, step: float | None = None
+    block: Block, memory: PairMemory, slopes: ndarray, offsets: ndarray, step: float | None = None
 ) -> tuple[PairMemory, Summary]:
     """Return the sum of the rows times the derivatives by their scores; keep only the scores at the current point.
 
@@ -245,7 +246,7 @@ def add_up_gradient(
     return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), gradient
 
 
-def add_to_rows(coefs: np.ndarray, chosen: np.ndarray, values: np.ndarray) -> None:
+def add_to_rows(coefs: ndarray, chosen: ndarray, values: ndarray) -> None:
     """Add to the coefficients of rows; with grades, a row is there several times."""
     np.add.at(coefs, chosen.astype(np.intp, copy=False), values)  # add.at would convert int32 positions one by one
 
@@ -287,7 +288,7 @@ class PairProblem:
 
     def __init__(
         self, blocks: Blocks, loss: PairLoss, groups: PairGroups | None = None, negatives: CountedNegatives | None = None,
-        *, start: np.ndarray | None = None, stride: int = 1,
+        *, start: ndarray | None = None, stride: int = 1,
     ):  # fmt: skip
         self.blocks, self.groups = blocks.without_memory(), groups
         self.loss = loss
@@ -299,20 +300,20 @@ class PairProblem:
         self.n_anchors, self.n_others = int(summary["n_anchors"]), int(summary["n_others"])
         self.offsets = np.cumsum([0] + [len(part) for part in summary["weights"]])
         self.weights = np.concatenate(summary["weights"])
-        self._anchor_groups: tuple[np.ndarray, int] | None = None
+        self._anchor_groups: tuple[ndarray, int] | None = None
         if groups is not None:
             codes = np.concatenate(summary["codes"])
             self.weights, self._anchor_groups = self.weights * groups.factor[codes], (codes, groups.n_groups)
 
-    def sort_anchors(self, scores: np.ndarray, weights: np.ndarray) -> tuple[Anchors, np.ndarray]:
+    def sort_anchors(self, scores: ndarray, weights: ndarray) -> tuple[Anchors, ndarray]:
         """Return the anchors at a point, and the order that sorts them; see `sort_anchors`."""
         return sort_anchors(scores, weights, self._anchor_groups, self.loss.n_sums, centred=self.loss.centred)
 
-    def score(self, w: np.ndarray) -> np.ndarray:
+    def score(self, w: ndarray) -> ndarray:
         """Score all rows at w, and return the anchors' scores; one reduction."""
         return np.concatenate(self.blocks.reduce(score_rows, w, self.sign))
 
-    def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+    def sweep(self, w: ndarray) -> tuple[float, ndarray]:
         """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
         scores, negatives = self.score(w), self.negatives
         cutoff = negatives.cutoff(self.blocks, None, (scores, self.weights))
@@ -320,12 +321,12 @@ class PairProblem:
         swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, negatives.of_others(cutoff))
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, order)
 
-    def gradient(self, slopes: np.ndarray, scale: float = 1.0, step: float | None = None) -> np.ndarray:
+    def gradient(self, slopes: ndarray, scale: float = 1.0, step: float | None = None) -> ndarray:
         """Return the gradient of the mean times a factor, of shape (n_features,), from the slopes by the scores of the anchors.
 
         `step`: where they were taken, if that becomes the current point; see `add_up_gradient`.
         """
-        total: np.ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)
+        total: ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)
         return total * (self.sign * scale / self.mass)
 
 
@@ -353,8 +354,8 @@ class PairObjective:
     @classmethod
     def of(
         cls, blocks: Blocks, lam: float, loss: PairLoss = HINGE, *, penalty: str = "l2", max_fpr: float | None = None,
-        max_false_positives: int | None = None, signs: np.ndarray | None = None, group_weight: str | None = None,
-        grade_weight: str | None = None, feature_groups: np.ndarray | None = None,
+        max_false_positives: int | None = None, signs: ndarray | None = None, group_weight: str | None = None,
+        grade_weight: str | None = None, feature_groups: ndarray | None = None,
     ) -> "PairObjective":  # fmt: skip
         """Return the objective over some rows that the parameters of an estimator describe.
 
@@ -393,7 +394,7 @@ class PairObjective:
         return rows, replace(self, groups=groups, subset=subset)
 
 
-def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, groups: PairGroups | None = None) -> float:
+def pairwise_objective(blocks: Blocks, w: ndarray, lam: float, groups: PairGroups | None = None) -> float:
     """Return ``lam/2 |w|^2`` plus the mean hinge over all pairs, exactly, in O(n log n) and three reductions.
 
     Parameters

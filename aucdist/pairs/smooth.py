@@ -38,6 +38,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
@@ -101,7 +102,7 @@ class SmoothPairProblem(PairProblem):
         self.lam, self.signs = objective.penalty.lam, objective.penalty.signs
         self.weight_error = negatives.weight_error(blocks, self.rounding)
 
-    def evaluate(self, w: np.ndarray) -> Point:
+    def evaluate(self, w: ndarray) -> Point:
         """Return value and gradient of the objective at w; three reductions for all negatives."""
         total, slopes = self.sweep(w)
         value = float(total / self.mass) + 0.5 * self.lam * float(w @ w)
@@ -131,7 +132,7 @@ class SmoothPairProblem(PairProblem):
 
 
 def pair_lbfgs(
-    blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *, tol: float = 0.0
+    blocks: Blocks, objective: PairObjective, start: ndarray | None = None, *, tol: float = 0.0
 ) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `AllPairs`.
 
@@ -181,7 +182,7 @@ def pair_lbfgs(
     yield from descend(problem, first, tol=tol, passes=passes + 1)
 
 
-def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[np.ndarray], int]:
+def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[ndarray], int]:
     """Return the minima of the hinge over the highest-scoring negatives and over all pairs, and how many passes both took.
 
     A minimum at w = 0 is left out, unless both are at 0. The first is at 0 if it separates nothing.
@@ -225,7 +226,7 @@ class PairLBFGS(Solver):
     takes_tol = signs = ignores_zero_weight = takes_codes = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0, **options: Any
+        self, blocks: Blocks, lam: float, start: ndarray | None = None, *, tol: float = 0.0, **options: Any
     ) -> Iterator[MajorantRound]:
         """Yield the weights, each better than the last; see `pair_lbfgs`, and `PairObjective.of` for the options."""
         return pair_lbfgs(blocks, PairObjective.of(blocks, lam, self.loss, **options), start, tol=tol)

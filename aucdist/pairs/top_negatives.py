@@ -35,6 +35,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary, without_rows
@@ -128,8 +129,8 @@ class Band:
         By how much the mean hinge of a row rises while its fraction rises from 0 to 1.
     """
 
-    scores: np.ndarray
-    fractions: np.ndarray
+    scores: ndarray
+    fractions: ndarray
     width: float
 
 
@@ -151,14 +152,14 @@ class Cutoff:
     fraction: float = 0.0
     band: Band | None = None
 
-    def fractions(self, scores: np.ndarray) -> np.ndarray:
+    def fractions(self, scores: ndarray) -> ndarray:
         """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
         if self.band is not None:
             return np.interp(scores, self.band.scores, self.band.fractions)
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
 
 
-Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
+Ends = tuple[ndarray, ndarray, ndarray]
 """For each negative how many positives are below the band of its score, how many are below the end of it, and this end."""
 
 
@@ -173,23 +174,23 @@ class MeanHinge:
         Above 0.
     """
 
-    def __init__(self, scores: np.ndarray, weights: np.ndarray, h: float):
+    def __init__(self, scores: ndarray, weights: ndarray, h: float):
         self.order = np.argsort(scores)
         self.scores, self.h = scores[self.order], h
         self.shares = weights[self.order] / (float(weights.sum()) or 1.0)
         self._sums = running_sums(self.shares), running_sums(self.shares * self.scores)
 
     @cached_property
-    def _squares(self) -> np.ndarray:
+    def _squares(self) -> ndarray:
         return running_sums(self.shares * self.scores * self.scores)
 
-    def ends(self, scores: np.ndarray) -> Ends:
+    def ends(self, scores: ndarray) -> Ends:
         """Return where the band of each score lies."""
         end = (1.0 + self.h) + scores
         low, high = np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(self.scores, end)
         return low, high, end
 
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
+    def __call__(self, scores: ndarray) -> ndarray:
         """Return the mean hinge at each score."""
         low, high, end = self.ends(scores)
         share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
@@ -199,9 +200,7 @@ class MeanHinge:
             self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.clip(inside, 0.0, share * self.h)
         )
 
-    def derivative(
-        self, scores: np.ndarray, changes: Any, positive_changes: np.ndarray, first: np.ndarray | int = 0
-    ) -> np.ndarray:
+    def derivative(self, scores: ndarray, changes: Any, positive_changes: ndarray, first: ndarray | int = 0) -> ndarray:
         """Return the derivative of the mean hinge at each score where the scores of negatives and of positives change.
 
         Parameters
@@ -217,7 +216,7 @@ class MeanHinge:
             ends, positive_changes[self.order], first
         )
 
-    def over_active(self, ends: Ends, values: np.ndarray, first: np.ndarray | int = 0) -> np.ndarray:
+    def over_active(self, ends: Ends, values: ndarray, first: ndarray | int = 0) -> ndarray:
         """Return for each negative the mean of a value over the positives that are active with it.
 
         Parameters
@@ -232,10 +231,10 @@ class MeanHinge:
         values = self.shares[: len(values)] * values
         return self._mean(ends, running_sums(values), running_sums(values * self.scores[: len(values)]), first)
 
-    def _mean(self, ends: Ends, whole: np.ndarray, at: np.ndarray, first: np.ndarray | int) -> np.ndarray:
+    def _mean(self, ends: Ends, whole: ndarray, at: ndarray, first: ndarray | int) -> ndarray:
         """Return the mean of a value over the active positives, from running sums of it and of it times the scores."""
         low, high, end = ends
-        inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
+        inside: ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
         return whole[low] - whole[first] + inside
 
     def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
@@ -247,7 +246,7 @@ class MeanHinge:
         return low, high
 
 
-def cutoff_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Cutoff:
+def cutoff_of(scores: ndarray, weights: ndarray, target: float, above: float = 0.0) -> Cutoff:
     """Return where the highest-scoring rows end.
 
     Parameters
@@ -279,7 +278,7 @@ def _fraction(rest: float, weight: float) -> float:
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
 
 
-Knots = tuple[np.ndarray, np.ndarray]
+Knots = tuple[ndarray, ndarray]
 """Ascending scores around a cutoff, and the mean hinge of negatives there minus that at the cutoff."""
 
 
@@ -288,7 +287,7 @@ def smooth_cutoff(
     hinge: MeanHinge,
     target: float,
     width: float,
-    weigh: Callable[[Knots, np.ndarray, float], np.ndarray],
+    weigh: Callable[[Knots, ndarray, float], ndarray],
 ) -> Cutoff | None:
     """Return the soft cutoff of a width whose fractions weigh the target; None for one within the rounding of scores or hinges.
 
@@ -330,7 +329,7 @@ def smooth_cutoff(
     return Cutoff(float(scores[first]), band=Band(scores[band], fractions[band], width))
 
 
-def fractions_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:
+def fractions_of_bands(scores: ndarray, knots: Knots, starts: ndarray, width: float) -> Iterator[ndarray]:
     """Yield, for each band, how much negatives of these scores count, from 0 to 1.
 
     A band begins at the mean hinge of the cutoff plus its start.
@@ -340,7 +339,7 @@ def fractions_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, wid
         yield np.clip((values - start) / width, 0.0, 1.0)
 
 
-def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
+def weigh_bands(scores: ndarray, weights: ndarray, knots: Knots, starts: ndarray, width: float) -> ndarray:
     """Return the total weight of the negatives that count, for each of some bands of a width."""
     near = scores > knots[0][0]  # no others count
     return np.array([weights[near] @ fractions for fractions in fractions_of_bands(scores[near], knots, starts, width)])
@@ -349,7 +348,7 @@ def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: n
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
+def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[ndarray, ndarray]:
     """Return scores and weights of the negatives: of the larger class, or of the anchors, whose scores are mirrored."""
     if are_anchors:
         return -memory.anchors.scores_at(step), memory.anchors.weights
@@ -377,9 +376,7 @@ def gather_cell(
 
 
 @without_rows
-def weigh_larger(
-    number: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
-) -> Summary:
+def weigh_larger(number: int, memory: Any, step: float | None, knots: Knots, starts: ndarray, width: float) -> Summary:
     """Return the total weight of the negatives that count, the larger class, for each of some bands of a width."""
     return weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)
 
@@ -452,7 +449,7 @@ class CountedNegatives:
         return hard_error + rounding.over_rows
 
     def cutoff(
-        self, blocks: Blocks, step: float | None, anchors: tuple[np.ndarray, np.ndarray] | None = None
+        self, blocks: Blocks, step: float | None, anchors: tuple[ndarray, ndarray] | None = None
     ) -> Cutoff | None:
         """Return which negatives count at a step of the way; None for all.
 
@@ -465,7 +462,7 @@ class CountedNegatives:
         return cutoff_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
 
     def soft_and_hard_cutoff(
-        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, pair_half_width: float, cutoff_width: float
+        self, blocks: Blocks, step: float, scores: ndarray, weights: ndarray, pair_half_width: float, cutoff_width: float
     ) -> tuple[Cutoff | None, Cutoff | None]:  # fmt: skip
         """Return how much negatives count for a cut at a step length, and for the loss there; None if all count.
 
@@ -494,7 +491,7 @@ class CountedNegatives:
             hard, MeanHinge(*positives, pair_half_width or LINE_SEARCH_WIDTH), self.target, cutoff_width, weigh
         ) or hard, hard
 
-    def counted(self, scores: np.ndarray, weights: np.ndarray, cutoff: Cutoff | None) -> np.ndarray:
+    def counted(self, scores: ndarray, weights: ndarray, cutoff: Cutoff | None) -> ndarray:
         """Return what the anchors weigh at a cutoff, given their (mirrored) scores and their weights."""
         return weights if cutoff is None or not self.are_anchors else weights * cutoff.fractions(-scores)
 

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
@@ -20,8 +21,8 @@ class LabelledRows(NamedTuple):
     """The rows of a block in the form that kernels read, with labels -1 or +1 (int8) and weights (float64)."""
 
     rows: Rows
-    y: np.ndarray
-    weight: np.ndarray
+    y: ndarray
+    weight: ndarray
 
     @classmethod
     def of(cls, block: Block) -> "LabelledRows":
@@ -29,7 +30,7 @@ class LabelledRows(NamedTuple):
         return cls(block.rows, block.y, block.weights())
 
 
-Epoch = Callable[[Block, Any, np.ndarray, int], tuple[Any, np.ndarray, Summary]]
+Epoch = Callable[[Block, Any, ndarray, int], tuple[Any, ndarray, Summary]]
 """The steps of an epoch on a block, a function that is sent to the blocks with its settings (`functools.partial`).
 
 ``epoch(block, memory, w, seed)`` returns the block's memory, its weights after the steps, and the other sums of the summary. The
@@ -37,14 +38,14 @@ memory of the epoch before is not changed, and the weights to start from may be;
 
 
 def run_epoch(
-    block: Block, memory: Any, epoch: Epoch, w: np.ndarray, n_samples: int, seeds: tuple[int, int]
+    block: Block, memory: Any, epoch: Epoch, w: ndarray, n_samples: int, seeds: tuple[int, int]
 ) -> tuple[Any, Summary]:
     """Take the steps of an epoch on a block, and return the block's part of the averaged weights."""
     memory, w, summary = epoch(block, memory, w.copy(), block_seed(*seeds, block.index))
     return memory, {"w": block.n_samples / n_samples * w, **summary}
 
 
-def epochs(blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, first: int = 1) -> Iterator[Summary]:
+def epochs(blocks: Blocks, epoch: Epoch, w: ndarray, seed: int, *, first: int = 1) -> Iterator[Summary]:
     """Yield the sum of the blocks' summaries after each epoch, in which `w` is the averaged weights; it does not end.
 
     Parameters
@@ -62,7 +63,7 @@ def epochs(blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, first: int
         yield summary
 
 
-def random_order(seed: int, n: int) -> np.ndarray:
+def random_order(seed: int, n: int) -> ndarray:
     """Return a random permutation of 0, ..., n - 1, int64."""
     order = np.empty(n, dtype=np.int64)
     shuffle(seed, order)

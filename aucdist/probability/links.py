@@ -21,6 +21,7 @@ from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from numpy import ndarray
 from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
 from pydantic import Field
 from scipy.special import expm1, ndtri, zeta
@@ -50,7 +51,7 @@ NO_MEAN_XI = 1.0
 """From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
 KINDS = {"gev": (GEV, 1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0), "cloglog": (GEV, -1.0)}
 LINKS = tuple(KINDS)
-Probabilities = tuple[np.ndarray, np.ndarray]
+Probabilities = tuple[ndarray, ndarray]
 """Those of the positive and of the negative class."""
 NO_TABLE = np.zeros((1, DEGREE + 1))
 STEEPEST = {"logit": 0.25, "probit": 1.0 / math.sqrt(2.0 * math.pi)}
@@ -143,7 +144,7 @@ def check_shape(xi: float) -> None:
         raise InputError(f"xi must be at least -1 and finite; got {xi!r}. Below -1 the slope of the link has no bound")
 
 
-def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> np.ndarray:
+def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> ndarray:
     """Return polynomials that interpolate a function, one per interval, as coefficients of a variable from -1 to 1."""
     start, width, n = intervals
     table = np.zeros((n, DEGREE + 1))
@@ -155,7 +156,7 @@ def _table(function: Callable[[float], float], intervals: tuple[float, float, in
 
 
 @cache
-def _powers_of_chebyshev() -> np.ndarray:
+def _powers_of_chebyshev() -> ndarray:
     """Return the coefficients of the Chebyshev polynomials, one per row; NumPy's conversion takes 3 ms for each link."""
     out = np.zeros((DEGREE + 1, DEGREE + 1))
     for k in range(DEGREE + 1):
@@ -226,7 +227,7 @@ class ProbabilityMap(ABC):
     __pydantic_config__ = CHECKED
     odds: Annotated[float, Field(gt=0.0)]
 
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
+    def __call__(self, scores: ndarray) -> ndarray:
         """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
 
         Parameters
@@ -256,7 +257,7 @@ class ProbabilityMap(ABC):
         return replace(self, odds=prior / (1.0 - prior) * (1.0 - share) / share)
 
     @abstractmethod
-    def _both(self, scores: np.ndarray) -> Probabilities:
+    def _both(self, scores: ndarray) -> Probabilities:
         """Return the probabilities of the positive and of the negative class, before the correction of the odds."""
 
     @abstractmethod
@@ -277,7 +278,7 @@ class LinkMap(ProbabilityMap):
     offset: float
     kind: Literal["link"] = field(default="link", kw_only=True)
 
-    def _both(self, scores: np.ndarray) -> Probabilities:
+    def _both(self, scores: ndarray) -> Probabilities:
         return self.link.probabilities(self.slope * scores + self.offset)
 
     def shifted(self, by: float) -> "LinkMap":
@@ -307,7 +308,7 @@ class IsotonicMap(ProbabilityMap):
         if falls or not 0.0 <= probabilities[0] <= probabilities[-1] <= 1.0:
             raise InputError("its scores and probabilities must ascend, and its probabilities be from 0 to 1")
 
-    def _both(self, scores: np.ndarray) -> Probabilities:
+    def _both(self, scores: ndarray) -> Probabilities:
         positive = np.interp(scores, self.scores, self.probabilities)
         return positive, 1.0 - positive
 
@@ -316,7 +317,7 @@ class IsotonicMap(ProbabilityMap):
         return replace(self, scores=self.scores - by)
 
 
-def probabilities_of_classes(maps: Sequence[ProbabilityMap], scores: np.ndarray, exclusive: bool) -> np.ndarray:
+def probabilities_of_classes(maps: Sequence[ProbabilityMap], scores: ndarray, exclusive: bool) -> ndarray:
     """Return the probability of each class, float64 of shape (n_samples, n_classes).
 
     Probabilities of classes that exclude each other are divided by their sum; if all of them are 0, each class gets the same

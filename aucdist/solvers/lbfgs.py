@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.parameters import frozen
 from aucdist.solvers.signs import blocked, project_onto_cone
@@ -29,9 +30,9 @@ MAX_TRIES = 40
 class Point:
     """Weights, the objective there, and its gradient."""
 
-    w: np.ndarray
+    w: ndarray
     value: float
-    gradient: np.ndarray
+    gradient: ndarray
 
     def better_than(self, other: "Point") -> bool:
         """Return whether the value is lower, or equal and the gradient shorter.
@@ -48,7 +49,7 @@ class Curvature:
     """An estimate of the inverse of the Hessian, from the last steps."""
 
     def __init__(self) -> None:
-        self._pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=REMEMBERED)
+        self._pairs: deque[tuple[ndarray, ndarray, float]] = deque(maxlen=REMEMBERED)
 
     @property
     def is_new(self) -> bool:
@@ -62,7 +63,7 @@ class Curvature:
         if product > 0.0:
             self._pairs.append((step, change, product))
 
-    def direction(self, gradient: np.ndarray) -> np.ndarray:
+    def direction(self, gradient: ndarray) -> ndarray:
         """Return minus the inverse times the gradient; before the first step minus the gradient, of length 1."""
         if not self._pairs:
             return -gradient / np.linalg.norm(gradient)
@@ -79,7 +80,7 @@ class Curvature:
 
 
 def line_search(
-    evaluate: Callable[[np.ndarray], Point], start: Point, direction: np.ndarray, signs: np.ndarray | None = None
+    evaluate: Callable[[ndarray], Point], start: Point, direction: ndarray, signs: ndarray | None = None
 ) -> tuple[Point, int]:
     """Return a point along the direction where Wolfe's conditions hold, and how many were tried.
 
@@ -110,7 +111,7 @@ def line_search(
 
 
 def descend(
-    evaluate: Callable[[np.ndarray], Point], point: Point, signs: np.ndarray | None = None
+    evaluate: Callable[[ndarray], Point], point: Point, signs: ndarray | None = None
 ) -> Iterator[tuple[Point, int]]:
     """Yield a point and then better ones, each with the number of points that were evaluated to find it.
 

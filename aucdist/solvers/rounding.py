@@ -8,6 +8,7 @@ weight is negative, and the numbers of terms add up.
 """
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.engine.blocks import Blocks
 from aucdist.parameters import frozen
@@ -34,7 +35,7 @@ class Rounding:
         Relative errors of sums over the values of a row, and of sums over rows.
     """
 
-    largest: np.ndarray
+    largest: ndarray
     over_columns: float
     over_rows: float
 
@@ -58,19 +59,19 @@ class Rounding:
         n = blocks.n_samples
         return cls(np.ones(n), 0.5 * EPS * (n + EXTRA_OPERATIONS), 0.5 * EPS * _depth(blocks))
 
-    def reach(self, w: np.ndarray) -> float:
+    def reach(self, w: ndarray) -> float:
         """Return a bound on the absolute value of any row's score with weights w."""
         return float(np.abs(w) @ self.largest)
 
-    def score(self, w: np.ndarray) -> float:
+    def score(self, w: ndarray) -> float:
         """Return a bound on the error of any row's score with weights w."""
         return self.over_columns * self.reach(w)
 
-    def penalty(self, w: np.ndarray, penalty: float) -> float:
+    def penalty(self, w: ndarray, penalty: float) -> float:
         """Return a bound on the error of a penalty of this size."""
         return 0.5 * EPS * (len(w) + EXTRA_OPERATIONS) * penalty
 
-    def pair_hinge(self, w: np.ndarray, hinge: float, score_error: float | None = None) -> float:
+    def pair_hinge(self, w: ndarray, hinge: float, score_error: float | None = None) -> float:
         """Return a bound on the error of a mean of hinges over pairs, the difference of two running sums for each row.
 
         Parameters
@@ -84,7 +85,7 @@ class Rounding:
         error = self.score(w) if score_error is None else score_error
         return 2.0 * error + self.over_rows * (1.0 + hinge + 2.0 * self.reach(w))
 
-    def combination(self, total: float, extra: int = 0) -> np.ndarray:
+    def combination(self, total: float, extra: int = 0) -> ndarray:
         """Return bounds on the errors of the entries of a weighted sum of rows.
 
         Parameters
@@ -96,7 +97,7 @@ class Rounding:
         """
         return ((self.over_rows + 0.5 * EPS * extra) * total) * self.largest
 
-    def half_square(self, v: np.ndarray, error: np.ndarray) -> float:
+    def half_square(self, v: ndarray, error: ndarray) -> float:
         """Return a bound on the error of ``v.v / 2`` where the entries of v are off by at most `error`."""
         return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + EXTRA_OPERATIONS) * float(v @ v)
 

@@ -5,6 +5,7 @@ is orthogonal to the part that the projection removes. So a bound from a linear 
 """
 
 import numpy as np
+from numpy import ndarray
 
 FREE, ZERO = 0, 2
 """In an array of signs, +1 and -1 are the signs that a weight may have. These two stand for any sign, and for a weight
@@ -13,7 +14,7 @@ that is 0."""
 MAX_ROUNDS = 200
 
 
-def project_onto_cone(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
+def project_onto_cone(w: ndarray, signs: ndarray | None) -> ndarray:
     """Return the weights of these signs that are nearest to w; zeros have no sign bit.
 
     Parameters
@@ -29,19 +30,19 @@ def project_onto_cone(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
     return w
 
 
-def outside(slope: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
+def outside(slope: ndarray, signs: ndarray | None) -> ndarray:
     """Return the sizes of the entries of the negative slope, projected on the cone: float64 of shape (n,)."""
     return np.abs(project_onto_cone(-slope, signs))
 
 
-def blocked(w: np.ndarray, gradient: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
+def blocked(w: ndarray, gradient: ndarray, signs: ndarray | None) -> ndarray:
     """Return which weights stay at 0 because a step down the gradient would leave the cone, bool of shape (n,)."""
     if signs is None:
         return np.zeros(len(w), dtype=bool)
     return ((w == 0.0) & (signs != FREE) & (signs * gradient >= 0.0)) | (signs == ZERO)
 
 
-def minimise_quadratic(H: np.ndarray, q: np.ndarray, signs: np.ndarray) -> np.ndarray:
+def minimise_quadratic(H: ndarray, q: ndarray, signs: ndarray) -> ndarray:
     """Minimise ``w'Hw / 2 - q.w`` over the cone by projected Newton steps (Bertsekas, SIAM J. Control Optim. 20, 1982).
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from numpy import ndarray
 from pydantic import Field
 
 from aucdist.data.block import Block
@@ -274,12 +275,12 @@ def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) 
 # ---- its curves -----------------------------------------------------------------------------------------------------------
 
 
-def _by_sweep(runs: list[Result], name: str, sweeps: int) -> np.ndarray:
+def _by_sweep(runs: list[Result], name: str, sweeps: int) -> ndarray:
     """Return a value of each run after each sweep. A converged run keeps its last value."""
     return np.array([np.pad(run[name], (0, sweeps - len(run[name])), mode="edge") for run in runs])
 
 
-def _excess_by_second(runs: list[Result], best: float) -> tuple[np.ndarray, np.ndarray]:
+def _excess_by_second(runs: list[Result], best: float) -> tuple[ndarray, ndarray]:
     """Return times, and the relative excess of each run by then; before its first round, that of the first round.
 
     The times go from the median start to the median end of the runs, so that one slow run does not cut off the others.
@@ -290,7 +291,7 @@ def _excess_by_second(runs: list[Result], best: float) -> tuple[np.ndarray, np.n
     return times, np.array([np.array(r["objective"])[at] for r, at in zip(runs, rounds, strict=True)]) / best - 1.0
 
 
-def _mean_curve(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
+def _mean_curve(label: str, x: ndarray, values: ndarray) -> Curve:
     """Return the mean of the runs, with a band from the least to the greatest."""
     values = np.maximum(values, MIN_SHOWN) if values.max() > 0.0 else values
     band = (values.min(axis=0), values.max(axis=0)) if len(values) > 1 else (None, None)
@@ -346,7 +347,7 @@ def _learning_curve(task: Task, i: int) -> Result:
     }
 
 
-def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, float]:
+def minimise_l1_hinge(block: Block, lam: float) -> tuple[ndarray, float, float]:
     """Minimise ``mean of max(0, 1 - y w.x) + lam |w|_1`` through its dual, with SciPy's HiGHS solver.
 
     The dual is ``max mean of a, subject to |mean of a y x|_inf <= lam and 0 <= a <= 1``; the weights are the dual

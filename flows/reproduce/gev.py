@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 from pydantic import Field
 
 from aucdist.data.block import Block
@@ -60,7 +61,7 @@ class Links(Kind):
     def report(self, results: Results) -> Report:
         """Return the figures."""
         scores = np.linspace(-self.reach, self.reach, 401)
-        functions: dict[str, Callable[[float], np.ndarray]] = {
+        functions: dict[str, Callable[[float], ndarray]] = {
             "Distribution function": lambda xi: Link("gev", xi).probabilities(scores)[0],
             "Density": lambda xi: gev_density(xi, scores),
         }
@@ -71,7 +72,7 @@ class Links(Kind):
         return Report(self.title, figures=figures)
 
 
-def gev_density(xi: float, scores: np.ndarray) -> np.ndarray:
+def gev_density(xi: float, scores: ndarray) -> ndarray:
     """Return the GEV density of shape xi, which is the curvature of the calibrated loss."""
     terms = LinkLoss(Link("gev", xi)).terms
     return np.array([curvature(terms, score, True) for score in scores])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from aucdist.errors import Json
 from aucdist.parameters import frozen
@@ -29,10 +30,10 @@ class Curve(NamedTuple):
     """A labelled curve, with a band from `low` to `high` if these are given."""
 
     label: str
-    x: np.ndarray
-    y: np.ndarray
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
+    x: ndarray
+    y: ndarray
+    low: ndarray | None = None
+    high: ndarray | None = None
 
 
 class Figure(NamedTuple):
@@ -62,7 +63,7 @@ class Figure(NamedTuple):
         axes.set(xscale="log" if self.log_x else "linear", yscale="log" if self.log_y else "linear")
 
 
-def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
+def _on_axis(values: ndarray, log: bool) -> ndarray:
     positive = values[values > 0.0]
     return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
 

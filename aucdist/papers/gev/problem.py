@@ -23,6 +23,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
+from numpy import ndarray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from aucdist.data.block import Block, second_moments as second_moments_of_codes
@@ -46,7 +47,7 @@ MOMENT_ROWS = 1024
 """The number of rows whose products are summed at a time. With fewer rows, adding up the products takes most of the
 time."""
 
-Solve = Callable[[np.ndarray], np.ndarray]
+Solve = Callable[[ndarray], ndarray]
 
 
 @frozen
@@ -61,8 +62,8 @@ class LinkRound(Round):
         Of the objective by theta. The last entry is 0 if there is no intercept.
     """
 
-    theta: np.ndarray
-    gradient: np.ndarray
+    theta: ndarray
+    gradient: ndarray
 
     @property
     def intercept(self) -> float:
@@ -96,7 +97,7 @@ class LinkProblem:
     lam: float
     fit_intercept: bool = True
     penalise_intercept: bool = False
-    signs: np.ndarray | None = None
+    signs: ndarray | None = None
 
     @cached_property
     def rounding(self) -> Rounding:
@@ -109,28 +110,28 @@ class LinkProblem:
         return self.blocks.weight_pos + self.blocks.weight_neg
 
     @cached_property
-    def penalty(self) -> np.ndarray:
+    def penalty(self) -> ndarray:
         """The penalty of each entry of theta; 0 for an intercept that is not penalised."""
         penalty = np.full(self.blocks.n_features + 1, self.lam)
         penalty[-1] *= self.fit_intercept and self.penalise_intercept
         return penalty
 
-    def origin(self) -> np.ndarray:
+    def origin(self) -> ndarray:
         """Return the initial theta: zero weights, and an intercept whose probability is the share of positives."""
         theta = np.zeros(self.blocks.n_features + 1)
         if self.fit_intercept:
             theta[-1] = self.loss.link.score(self.blocks.weight_pos / self.weight)
         return theta
 
-    def inside(self, theta: np.ndarray) -> np.ndarray:
+    def inside(self, theta: ndarray) -> ndarray:
         """Return the projection of theta on the cone."""
         return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
 
-    def fixed(self, point: LinkRound) -> np.ndarray:
+    def fixed(self, point: LinkRound) -> ndarray:
         """Return which entries of theta stay at 0, bool of shape (n_features + 1,)."""
         return np.append(blocked(point.theta[:-1], point.gradient[:-1], self.signs), False)
 
-    def evaluate(self, theta: np.ndarray) -> LinkRound:
+    def evaluate(self, theta: ndarray) -> LinkRound:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
         summary = self.blocks.sum(evaluate, theta, self.loss)
         gradients, sums = summary["gradients"] / self.weight, summary["sums"] / self.weight
@@ -166,7 +167,7 @@ class LinkProblem:
             theta[:-1], primal, dual, 1, theta, gradient, primal_error=primal_error, dual_error=dual_error
         )  # fmt: skip
 
-    def second_moments(self, theta: np.ndarray | None) -> np.ndarray:
+    def second_moments(self, theta: ndarray | None) -> ndarray:
         """Return the mean of ``c_i x_i x_i'``, where x ends with a 1 for the intercept.
 
         This takes one pass, with n_features^2 operations per row.
@@ -176,10 +177,10 @@ class LinkProblem:
         theta : ndarray of shape (n_features + 1,), or None
             c_i is the curvature of the row's loss at theta, or 1 if theta is None.
         """
-        total: np.ndarray = self.blocks.sum(second_moments, theta, self.loss) / self.weight
+        total: ndarray = self.blocks.sum(second_moments, theta, self.loss) / self.weight
         return total
 
-    def solver(self, moments: np.ndarray, fixed: np.ndarray | None = None) -> Solve:
+    def solver(self, moments: ndarray, fixed: ndarray | None = None) -> Solve:
         """Return a function that solves ``(moments + penalty) step = gradient`` with one Cholesky factor.
 
         Entries of the step that are `fixed` are 0, as those of the gradient must be.
@@ -198,7 +199,7 @@ class LinkProblem:
         return lambda gradient: np.asarray(cho_solve(factor, gradient, check_finite=False))
 
 
-def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
+def _solve_at_one_scale(matrix: ndarray) -> Solve:
     """Return a function that solves a system which rounding made indefinite, by scaling it and adding to its diagonal.
 
     The addition makes steps shorter, and they remain descent directions.
@@ -217,7 +218,7 @@ def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def evaluate(block: Block, theta: np.ndarray, loss: LinkLoss) -> Summary:
+def evaluate(block: Block, theta: ndarray, loss: LinkLoss) -> Summary:
     """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
@@ -226,7 +227,7 @@ def evaluate(block: Block, theta: np.ndarray, loss: LinkLoss) -> Summary:
     return {"gradients": gradients, "sums": sums}
 
 
-def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Summary:
+def second_moments(block: Block, theta: ndarray | None, loss: LinkLoss) -> Summary:
     """Return the sum of the rows' outer products, each times its weight and its curvature at theta; a row ends with a 1."""
     coefs, d = curvature_of(block, theta, loss), block.n_features
     total = np.zeros((d + 1, d + 1))
@@ -250,7 +251,7 @@ def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Su
     return total
 
 
-def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.ndarray:
+def curvature_of(block: Block, theta: ndarray | None, loss: LinkLoss) -> ndarray:
     """Return each row's weight times the curvature of its loss at theta, or its weight if theta is None."""
     if theta is None:
         return block.weights()

@@ -24,6 +24,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense
 from aucdist.engine.blocks import Blocks, Summary, all_rows, block_seed
@@ -64,7 +65,7 @@ class ShapeEstimate:
     """
 
     xi: float
-    theta: np.ndarray
+    theta: ndarray
     measures: dict[str, float]
 
 
@@ -133,7 +134,7 @@ def _move_shape(
     return problem, point, xi
 
 
-def shape_derivatives(block: Block, theta: np.ndarray, xi: float) -> Summary:
+def shape_derivatives(block: Block, theta: ndarray, xi: float) -> Summary:
     """Return the derivative of minus the log-likelihood by xi, and its expected second derivatives by xi and each weight."""
     scores, totals = block.scores(theta[:-1]) + theta[-1], np.zeros(3)
     shape_slopes(block.y, block.weights(), xi, scores, totals)
@@ -142,7 +143,7 @@ def shape_derivatives(block: Block, theta: np.ndarray, xi: float) -> Summary:
 
 
 def bayes_shape(
-    blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
+    blocks: Blocks, mode: ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
     n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
 ) -> Iterator[ShapeEstimate]:  # fmt: skip
     """Estimate the means of the priors by maximum marginal likelihood.
@@ -191,7 +192,7 @@ def bayes_shape(
     fitted[-2] = fit_intercept
     inside, factor = np.ix_(fitted, fitted), np.zeros_like(information)
     factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
-    positions: Sequence[np.ndarray] = [mode] * N_CHAINS
+    positions: Sequence[ndarray] = [mode] * N_CHAINS
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
         proposals, n_of_chain = Proposals(means, precision, factor, MIN_XI, most_xi), max(1, round(size / N_CHAINS))
         starts = [(position, block_seed(seed, number, chain)) for chain, position in enumerate(positions)]
@@ -207,7 +208,7 @@ def bayes_shape(
         yield ShapeEstimate(float(means[-1]), means[:-1], measures)
 
 
-def effective_size(samples: np.ndarray) -> float:
+def effective_size(samples: ndarray) -> float:
     """Return the effective sample size of a chain, by Geyer's initial positive sequence (1992).
 
     Parameters
@@ -235,8 +236,8 @@ def _skipped(n_samples: int) -> int:
 
 
 def run_chain(
-    rows: LabelledRows, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], chain: int
-) -> tuple[np.ndarray, Samples, int]:
+    rows: LabelledRows, proposals: Proposals, n_samples: int, starts: Sequence[tuple[ndarray, int]], chain: int
+) -> tuple[ndarray, Samples, int]:
     """Continue a chain from its position, with its seed, and return its last position, samples and accepted steps."""
     start, seed = starts[chain]
     position, samples = start.copy(), Samples(np.zeros(len(start)), *np.empty((2, n_samples)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from scipy.sparse import diags_array
 
 from aucdist.data.block import Block, column_squares, elementwise
@@ -36,7 +37,7 @@ MIN_CURVATURE = 1e-12
 
 N_BISECTIONS = 9
 
-CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
+CountedSolve = Callable[[ndarray], tuple[ndarray, int]]
 """A function that solves a linear system, and returns the solution and the number of passes."""
 
 
@@ -56,7 +57,7 @@ def check_curvature(loss: LinkLoss) -> float:
     return loss.largest_curvature
 
 
-def _start_point(problem: LinkProblem, start: np.ndarray | None) -> LinkRound:
+def _start_point(problem: LinkProblem, start: ndarray | None) -> LinkRound:
     """Return the start, or the origin if the loss at the start is infinite, with the number of passes."""
     if start is not None:
         point = problem.evaluate(problem.inside(start.astype(np.float64)))
@@ -65,7 +66,7 @@ def _start_point(problem: LinkProblem, start: np.ndarray | None) -> LinkRound:
     return replace(problem.evaluate(problem.origin()), passes=1 if start is None else 2)
 
 
-def backtrack(problem: LinkProblem, point: LinkRound, move: np.ndarray) -> LinkRound | None:
+def backtrack(problem: LinkProblem, point: LinkRound, move: ndarray) -> LinkRound | None:
     """Return the first lower point at 1, 1/2, 1/4, ... of a move, and a pass for each that was tried; None if no point is lower.
 
     If rounding makes the values equal, a shorter gradient counts as lower.
@@ -117,15 +118,15 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
     diagonal[-1] += MIN_CURVATURE
     tolerance, free = min(0.1, np.sqrt(point.gradient_norm)), 1.0 - problem.fixed(point)
 
-    def solve_by_products(b: np.ndarray) -> tuple[np.ndarray, int]:
+    def solve_by_products(b: ndarray) -> tuple[ndarray, int]:
         """Return x, whose entries are 0 where `free` is 0, as those of b must be, and the number of Hessian products."""
         n_products = 0
 
-        def product(direction: np.ndarray) -> np.ndarray:
+        def product(direction: ndarray) -> ndarray:
             """Return the second derivative times a direction, and count the products."""
             nonlocal n_products
             n_products += 1
-            loss_product: np.ndarray = blocks.reduce(hessian_product, direction) / problem.weight
+            loss_product: ndarray = blocks.reduce(hessian_product, direction) / problem.weight
             loss_product[-1] *= problem.fit_intercept
             return free * (loss_product + penalty * direction)
 
@@ -136,13 +137,13 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
     return solve_by_products
 
 
-def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
+def keep_curvatures(block: Block, memory: object, theta: ndarray, loss: LinkLoss) -> tuple[ndarray, Summary]:
     """Keep the rows' curvatures at theta, and return the diagonal of the Hessian of the losses."""
     curved = curvature_of(block, theta, loss)
     return curved, np.append(column_squares(block.rows, curved), curved.sum())
 
 
-def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> Summary:
+def hessian_product(block: Block, memory: ndarray, direction: ndarray) -> Summary:
     """Return the product of the Hessian of the losses and a vector."""
     coefs = memory * (block.scores(direction[:-1]) + direction[-1])
     return np.append(block.sums(coefs), coefs.sum())
@@ -158,7 +159,7 @@ class LinkSolver(Solver):
         self,
         blocks: Blocks,
         lam: float,
-        start: np.ndarray | None = None,
+        start: ndarray | None = None,
         *,
         gradient_tol: float = 0.0,
         **objective: Any,
@@ -182,7 +183,7 @@ class LinkSolver(Solver):
             yield replace(point, dual=bound[0], dual_error=bound[1], stationary=point.gradient_norm <= gradient_tol)
 
     @abstractmethod
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+    def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
         """Yield the best point so far, with the bound of the newest one and the passes so far."""
 
 
@@ -201,7 +202,7 @@ class Newton(LinkSolver):
     name = "newton"
     signs = True
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+    def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
         """Yield the point after each step.
 
         A sample gets a larger lam, if lam is so small that the weights would fit its noise: otherwise the steps from its solution
@@ -254,7 +255,7 @@ class Lipschitz(LinkSolver):
         """Check that the curvature of the loss has a bound."""
         check_curvature(estimator.loss_at(0.0))
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+    def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
         """Yield the best point so far, with the bound of the newest one."""
         curvature = check_curvature(problem.loss)
         if problem.blocks.n_features <= MAX_FEATURES:
@@ -263,7 +264,7 @@ class Lipschitz(LinkSolver):
             bound = problem.blocks.sum(absolute_moments) / problem.weight
             diagonal = curvature * bound + problem.penalty
 
-            def step(gradient: np.ndarray) -> np.ndarray:
+            def step(gradient: ndarray) -> ndarray:
                 """Return the step along the gradient, each weight with its own length."""
                 return gradient / diagonal
 
@@ -292,7 +293,7 @@ class Gradient(LinkSolver):
 
     name = "gradient"
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+    def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
         """Yield the point after each step."""
         point: LinkRound | None = _start_point(problem, start)
         length, passes = 1.0, 0
@@ -305,7 +306,7 @@ class Gradient(LinkSolver):
             point = backtrack(problem, point, move * length)
 
 
-def bisect_length(problem: LinkProblem, point: LinkRound, move: np.ndarray, length: float) -> float:
+def bisect_length(problem: LinkProblem, point: LinkRound, move: ndarray, length: float) -> float:
     """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
     problem.blocks.reduce(keep_scores_along, point.theta, move)
     penalty = problem.penalty
@@ -324,7 +325,7 @@ def bisect_length(problem: LinkProblem, point: LinkRound, move: np.ndarray, leng
     return 0.5 * (low + high)
 
 
-def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[ScoresAlong, Summary]:
+def keep_scores_along(block: Block, memory: object, theta: ndarray, move: ndarray) -> tuple[ScoresAlong, Summary]:
     """Keep the scores at theta and their change along the move."""
     scores, moves = (block.scores(vector[:-1]) + vector[-1] for vector in (theta, move))
     return ScoresAlong(scores, moves, block.y, block.weights()), {}

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
@@ -60,10 +61,10 @@ class RowDuals:
         The block's contribution to w(b).
     """
 
-    table: np.ndarray
-    order: np.ndarray
+    table: ndarray
+    order: ndarray
     active: ActiveRows
-    w: np.ndarray
+    w: ndarray
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def set_up_duals(
 
 
 def dual_ascent(
-    block: Block, memory: RowDuals, w: np.ndarray, sweeps: DualSweeps, number: int
+    block: Block, memory: RowDuals, w: ndarray, sweeps: DualSweeps, number: int
 ) -> tuple[RowDuals, Summary]:
     """Take about n_samples steps from w, which is several sweeps if few rows are active."""
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
@@ -96,7 +97,7 @@ def dual_ascent(
     return RowDuals(table, order, ActiveRows(*active), w), {"w": w, "total": table[:, DUAL].sum(), "taken": taken}
 
 
-def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant: float) -> tuple[RowDuals, Summary]:
+def loss_and_active_rows(block: Block, memory: RowDuals, w: ndarray, constant: float) -> tuple[RowDuals, Summary]:
     """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
     slopes = memory.table[:, LABEL] * (block.scores(w[:-1]) + constant * w[-1]) - 1.0
     loss = float((memory.table[:, UPPER] * np.maximum(-slopes, 0.0)).sum())

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_rows, column_squares
 from aucdist.engine.blocks import Blocks, Summary
@@ -63,7 +64,7 @@ def step_length(penalty: Penalty, eta: float, t: int) -> float:
 # 0 for the others, the first sum minus the second is the gradient of the loss.
 
 
-def balanced(point: np.ndarray, *, intercept: bool) -> tuple[float, np.ndarray]:
+def balanced(point: ndarray, *, intercept: bool) -> tuple[float, ndarray]:
     """Return A and v of a dual point; an intercept needs the heavier class scaled to weigh as much as the other."""
     kept, totals = np.ones(2), point[:, -1]
     if intercept:
@@ -71,7 +72,7 @@ def balanced(point: np.ndarray, *, intercept: bool) -> tuple[float, np.ndarray]:
     return float(kept @ totals), kept[1] * point[1, :-1] - kept[0] * point[0, :-1]
 
 
-def dual_value(point: np.ndarray, penalty: Penalty, *, intercept: bool) -> float:
+def dual_value(point: ndarray, penalty: Penalty, *, intercept: bool) -> float:
     """Return the dual value of a point, after scaling it to be feasible and, for L2, to the best length.
 
     `intercept`: whether there is an intercept.
@@ -87,17 +88,17 @@ def dual_value(point: np.ndarray, penalty: Penalty, *, intercept: bool) -> float
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def row_shares(block: Block, shares: ClassWeight) -> np.ndarray:
+def row_shares(block: Block, shares: ClassWeight) -> ndarray:
     """Return each row's share of the total weight, given the share of a row of weight 1 of either class."""
     return block.weights() * np.where(block.y > 0, shares[1], shares[0])
 
 
-def margins_of(block: Block, w: np.ndarray) -> np.ndarray:
+def margins_of(block: Block, w: ndarray) -> ndarray:
     """Return ``y (X w + intercept)``."""
     return block.y * (block.scores(w) + w[-1])
 
 
-def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
+def mean_hinge(shares: ndarray, margins: ndarray) -> float:
     """Return the sum of the rows' losses times their shares.
 
     This is no BLAS product, because the bits of a BLAS product depend on the number of its threads.
@@ -105,12 +106,12 @@ def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
     return float((shares * np.maximum(1.0 - margins, 0.0)).sum())
 
 
-def hinge_loss(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
+def hinge_loss(block: Block, w: ndarray, shares: ClassWeight) -> Summary:
     """Return the mean hinge at w."""
     return mean_hinge(row_shares(block, shares), margins_of(block, w))
 
 
-def loss_and_dual_point(block: Block, margins: np.ndarray, shares: np.ndarray) -> Summary:
+def loss_and_dual_point(block: Block, margins: ndarray, shares: ndarray) -> Summary:
     """Return the mean hinge at these margins, and the dual point of the rows whose margin is below 1; `shares` are the rows'."""
     active = np.where(margins < 1.0, shares, 0.0)
     point = np.zeros((2, block.n_features + 1))
@@ -121,7 +122,7 @@ def loss_and_dual_point(block: Block, margins: np.ndarray, shares: np.ndarray) -
     return {"loss": mean_hinge(shares, margins), "point": point}
 
 
-def evaluate_weights(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
+def evaluate_weights(block: Block, w: ndarray, shares: ClassWeight) -> Summary:
     """Return what `loss_and_dual_point` returns at w."""
     return loss_and_dual_point(block, margins_of(block, w), row_shares(block, shares))
 
@@ -153,7 +154,7 @@ class PrimalState:
     """
 
     def __init__(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None, average: bool, *, penalty: str = "l2",
+        self, blocks: Blocks, lam: float, start: ndarray | None, average: bool, *, penalty: str = "l2",
         intercept: bool = False, class_weight: ClassWeight = EQUAL,
     ):  # fmt: skip
         OneOf(PENALTIES).check("penalty", penalty)
@@ -283,7 +284,7 @@ NOTHING = np.zeros(0)
 
 def signed_columns(block: Block) -> Rows:
     """Return the columns of a block as rows, each value multiplied by the label of its row."""
-    X: Any = block.X if isinstance(block.X, np.ndarray) else sp.csr_array(block.X)
+    X: Any = block.X if isinstance(block.X, ndarray) else sp.csr_array(block.X)
     return as_rows(X.T * block.y)
 
 
@@ -295,20 +296,20 @@ class ColumnMemory(NamedTuple):
     """
 
     columns: Rows
-    shares: np.ndarray
+    shares: ndarray
     n_sweeps: int = 0
-    w: np.ndarray = NOTHING
-    margins: np.ndarray = NOTHING
+    w: ndarray = NOTHING
+    margins: ndarray = NOTHING
 
 
 def column_epoch(
     block: Block,
     memory: ColumnMemory | None,
-    w: np.ndarray,
+    w: ndarray,
     seed: int,
     loss: tuple[ClassWeight, int, bool],
     penalty: tuple[Penalty, float, float],
-) -> tuple[ColumnMemory, np.ndarray, Summary]:
+) -> tuple[ColumnMemory, ndarray, Summary]:
     """Evaluate the weights, then take as many steps as there are weights: an `Epoch`.
 
     `loss`: the share of the total weight of a negative and of a positive row of weight 1; the number of rows of all blocks;
@@ -353,7 +354,7 @@ class SCD(PrimalSolver):
     random = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, **objective: Any
+        self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int, **objective: Any
     ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 

@@ -31,6 +31,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary
@@ -57,7 +58,7 @@ def moved_intercept(state: PrimalState) -> float:
     return float(state.w[-1] - free_step(state.t) * state.slope[-1])
 
 
-def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
+def onto_ball(w: ndarray, radius: float) -> ndarray:
     """Return the projection of w onto the L1 ball of this radius: figure 1 of Duchi et al. (2008), which sorts the sizes."""
     sizes = np.sort(np.abs(w))[::-1]
     if sizes.sum() <= radius:
@@ -75,10 +76,10 @@ class SubgradientSolver(PrimalSolver):
     """The factor of `first_step` with each penalty."""
 
     @abstractmethod
-    def step(self, state: PrimalState) -> np.ndarray:
+    def step(self, state: PrimalState) -> ndarray:
         """Return the weights after the step of this round, the intercept last."""
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **objective: Any) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **objective: Any) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
         A round takes one pass; with `average` half a pass more.
@@ -104,7 +105,7 @@ class COMID(SubgradientSolver):
 
     name = "comid"
 
-    def step(self, state: PrimalState) -> np.ndarray:
+    def step(self, state: PrimalState) -> ndarray:
         """Return the weights after the step of this round."""
         half, penalty = 0.5 * state.length, state.penalty
         features = penalty.at(half * penalty.lam).minimiser(half * state.slope[:-1], state.w[:-1], 1.0)
@@ -118,7 +119,7 @@ class RDA(SubgradientSolver):
 
     factors: ClassVar[dict[str, float]] = {"l1": FACTOR_OF_MEANS, "l2": FACTOR}
 
-    def step(self, state: PrimalState) -> np.ndarray:
+    def step(self, state: PrimalState) -> ndarray:
         """Return the weights after the step of this round."""
         penalty, eta, t, total = state.penalty, state.eta, state.t, state.slopes[:-1]
         if penalty.has_corners:
@@ -153,25 +154,25 @@ class PSA(SubgradientSolver):
                 "solver 'psa' needs `radius`, the largest sum of absolute weights, such as that of another solver's coef_"
             )
 
-    def step(self, state: PrimalState) -> np.ndarray:
+    def step(self, state: PrimalState) -> ndarray:
         """Return the weights after the step of this round."""
         assert self.radius is not None  # `check_parameters` has refused None
         features = onto_ball((state.w - 0.5 * state.length * state.slope)[:-1], self.radius)
         return np.append(features, moved_intercept(state))
 
 
-PegasosMemory = tuple[int, np.ndarray]
+PegasosMemory = tuple[int, ndarray]
 """The steps that a block has taken, and the squared lengths of its rows."""
 
 
 def pegasos_epoch(
     block: Block,
     memory: PegasosMemory | None,
-    w: np.ndarray,
+    w: ndarray,
     seed: int,
     loss: tuple[ClassWeight, int],
     steps: PegasosSteps,
-) -> tuple[PegasosMemory, np.ndarray, Summary]:
+) -> tuple[PegasosMemory, ndarray, Summary]:
     """Evaluate the weights, then take as many steps as the block has rows: an `Epoch`.
 
     The length of a step depends on how many the block has taken before.
@@ -204,7 +205,7 @@ class Pegasos(Solver):
     average: bool = False
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, **objective: Any
+        self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int, **objective: Any
     ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 

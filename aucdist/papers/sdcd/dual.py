@@ -33,6 +33,7 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
@@ -62,7 +63,7 @@ FULL = 0.7
 # A table of dual variables by pair is an array of `ENTRY`, as in `aucdist.papers.sdcd.kernels`.
 
 
-def empty_table(n: int) -> np.ndarray:
+def empty_table(n: int) -> ndarray:
     """Return a table in which n entries take at most half of the slots that may be used."""
     length = LEAST
     while n > FULL / 2 * length:
@@ -70,7 +71,7 @@ def empty_table(n: int) -> np.ndarray:
     return np.zeros(length, dtype=ENTRY)
 
 
-def sum_of_tables(*parts: tuple[np.ndarray, float]) -> np.ndarray:
+def sum_of_tables(*parts: tuple[ndarray, float]) -> ndarray:
     """Return a table of the variables of other tables times their factors, with free slots and without zeros."""
     table, used = empty_table(sum(int(np.count_nonzero(entries["value"])) for entries, _ in parts)), 0
     for entries, factor in parts:
@@ -78,12 +79,12 @@ def sum_of_tables(*parts: tuple[np.ndarray, float]) -> np.ndarray:
     return table
 
 
-def n_used(table: np.ndarray) -> int:
+def n_used(table: ndarray) -> int:
     """Return the number of slots that are not free; they include variables that are 0 again."""
     return int(np.count_nonzero(table["number"]))
 
 
-def sum_of(table: np.ndarray) -> float:
+def sum_of(table: ndarray) -> float:
     """Return the sum of the variables."""
     return float(table["value"].sum())
 
@@ -96,7 +97,7 @@ class Mean:
     w: Any = 0.0
     dual: float = 0.0
 
-    def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
+    def plus(self, n_steps: int, w: ndarray, dual: float) -> "Mean":
         """Return the average over these and further steps, given the average of the further ones."""
         share = n_steps / (self.n_steps + n_steps)
         return Mean(self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual))
@@ -116,8 +117,8 @@ class Duals:
         The mean of the contribution, and of the sum of the variables.
     """
 
-    table: np.ndarray
-    contribution: np.ndarray
+    table: ndarray
+    contribution: ndarray
     mean: Mean = field(default_factory=Mean)
 
     @classmethod
@@ -130,7 +131,7 @@ class Duals:
 
 
 def ascend_dual(
-    block: Block, memory: SamplingMemory, w: np.ndarray, steps: PairSteps, turn: Turn
+    block: Block, memory: SamplingMemory, w: ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
     duals, n_steps = Duals.of(block, memory), int(turn.steps_of_blocks[block.index])

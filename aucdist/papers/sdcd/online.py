@@ -39,6 +39,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
@@ -53,7 +54,7 @@ from aucdist.solvers.base import Round, Solver
 
 
 def descend_pairs(
-    block: Block, memory: SamplingMemory, total: np.ndarray, time: int, steps: PairSteps, turn: Turn
+    block: Block, memory: SamplingMemory, total: ndarray, time: int, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from the sum `total` of `time` steps, and return its term of the next sum."""
     local, rows = total.copy(), memory.rows(block, steps.sign)
@@ -102,8 +103,8 @@ class MSGD(PairSolver):
 
 
 def arrival_epoch(
-    block: Block, memory: None, w: np.ndarray, seed: int, solver: "OAMInf", scale: tuple[float, float]
-) -> tuple[None, np.ndarray, Summary]:
+    block: Block, memory: None, w: ndarray, seed: int, solver: "OAMInf", scale: tuple[float, float]
+) -> tuple[None, ndarray, Summary]:
     """Run the algorithm on the rows of a block in their order, from empty buffers: an `Epoch`.
 
     Without pairs the weights stay the same. The summary counts the rows read and adds up step lengths.
@@ -146,7 +147,7 @@ class OAMInf(Solver):
     epochs: int = 1
     n_pairs: float | None = None
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int = 0) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int = 0) -> Iterator[Round]:
         """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
         has_dual = self.buffer_size is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
         rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()

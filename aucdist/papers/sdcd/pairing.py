@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
@@ -54,12 +55,12 @@ class SamplingMemory:
         What the solver adds; None at first.
     """
 
-    majority: np.ndarray
-    codes: np.ndarray
+    majority: ndarray
+    codes: ndarray
     minority: Rows | None = None
     steps_taken: int = 0
     places: PairPlaces = None
-    weights: tuple[np.ndarray, np.ndarray] = (ONES, ONES)
+    weights: tuple[ndarray, ndarray] = (ONES, ONES)
     state: Any = None
 
     def rows(self, block: Block, sign: int) -> PairRows:
@@ -89,7 +90,7 @@ def collect_minority(
 
 
 def receive_minority(
-    block: Block, memory: SamplingMemory, rows: Rows, weights: np.ndarray, starts: np.ndarray
+    block: Block, memory: SamplingMemory, rows: Rows, weights: ndarray, starts: ndarray
 ) -> tuple[SamplingMemory, Summary]:
     """Keep all rows of the minority, and return the number of the block's pairs.
 
@@ -147,7 +148,7 @@ class Pairing:
         sigma, gamma = (k, 1.0) if combine == "add" else (1.0, 1.0 / k)
         return PairSteps(seed, self.sign, scale, sigma, gamma, self.blocks.n_blocks == 1, **kind)
 
-    def steps_of_blocks(self, n_steps: int) -> np.ndarray:
+    def steps_of_blocks(self, n_steps: int) -> ndarray:
         """Return how many of the steps each block takes, in proportion to its pairs: int64, of shape (n_blocks,)."""
         total = int(self._pairs_before[-1])
         return np.diff([n_steps * int(before) // total for before in self._pairs_before])
@@ -182,11 +183,11 @@ class PairSteps:
     shuffled: bool = False
     average: bool = False
 
-    def moved(self, own_part: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def moved(self, own_part: ndarray, before: ndarray, after: ndarray) -> ndarray:
         """Return a block's term of a sum over blocks after its copy of the sum has changed from `before` to `after`."""
         return after if self.alone else own_part + (self.gamma / self.sigma) * (after - before)
 
-    def draws(self, block: Block, memory: SamplingMemory, turn: "Turn") -> Iterator[tuple[int, np.ndarray]]:
+    def draws(self, block: Block, memory: SamplingMemory, turn: "Turn") -> Iterator[tuple[int, ndarray]]:
         """Yield the pairs of the block's steps of a round, `CHUNK` at a time, after the number of steps before them.
 
         The same array is overwritten each time.
@@ -216,7 +217,7 @@ class Turn:
     """
 
     number: int
-    steps_of_blocks: np.ndarray
+    steps_of_blocks: ndarray
     taken: int
     passes: int
 
@@ -288,7 +289,7 @@ class PairSolver(Solver):
         return pairing, turns()
 
 
-def dual_value(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> tuple[float, float]:
+def dual_value(rounding: Rounding, w: ndarray, active: float, lam: float, steps: int) -> tuple[float, float]:
     """Return the dual value of the hinge's pairs, and a bound on its rounding error.
 
     The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
@@ -309,7 +310,7 @@ def dual_value(rounding: Rounding, w: np.ndarray, active: float, lam: float, ste
 
 
 def pairwise_round(
-    rounding: Rounding, w: np.ndarray, primal: float, passes: int, bound: tuple[float, float] = (0.0, 0.0)
+    rounding: Rounding, w: ndarray, primal: float, passes: int, bound: tuple[float, float] = (0.0, 0.0)
 ) -> Round:
     """Return w as a round, given its exact objective over all pairs, and the lower bound with its rounding error."""
     error = rounding.pair_hinge(w, primal) + rounding.penalty(w, primal)

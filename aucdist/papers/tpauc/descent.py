@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
@@ -46,7 +47,7 @@ from aucdist.parameters import frozen
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
-Direction = Callable[[np.ndarray], np.ndarray]
+Direction = Callable[[ndarray], ndarray]
 
 MAX_ERROR = 1e-11
 """A share of the objective. If rounding may have changed the scores by more, they are computed again."""
@@ -72,9 +73,9 @@ class SquareDescentMemory:
         What the solver that uses the descent keeps for itself.
     """
 
-    share: np.ndarray
-    scores: np.ndarray
-    moves: np.ndarray
+    share: ndarray
+    scores: ndarray
+    moves: ndarray
     extra: Any = None
 
 
@@ -87,7 +88,7 @@ def moments_of_both_classes(block: Block, full: bool) -> Summary:
 
 
 def score_square_rows(
-    block: Block, memory: SquareDescentMemory | None, w: np.ndarray, weights: PerClass, means: PerClass, n_moves: int
+    block: Block, memory: SquareDescentMemory | None, w: ndarray, weights: PerClass, means: PerClass, n_moves: int
 ) -> tuple[SquareDescentMemory, Summary]:
     """Compute the scores at w, at first without moves, else in place of those that were moved there.
 
@@ -101,7 +102,7 @@ def score_square_rows(
 
 
 def move_scores(
-    block: Block, memory: SquareDescentMemory, step: np.ndarray, means: PerClass
+    block: Block, memory: SquareDescentMemory, step: ndarray, means: PerClass
 ) -> tuple[SquareDescentMemory, Summary]:
     """Move the scores along the directions, and return their within-class variance and S w at the new weights.
 
@@ -119,13 +120,13 @@ def _within_classes(block: Block, memory: SquareDescentMemory, means: PerClass) 
     return {"variance": float(coefs @ centred), "covariance_w": block.sums(coefs)}
 
 
-def variance_within_classes(block: Block, w: np.ndarray, weights: PerClass, means: PerClass) -> Summary:
+def variance_within_classes(block: Block, w: ndarray, weights: PerClass, means: PerClass) -> Summary:
     """Return the scores' within-class variance at w, and S w. The memory is left alone."""
     return score_square_rows(block, None, w, weights, means, 0)[1]
 
 
 def score_direction(
-    block: Block, memory: SquareDescentMemory, z: np.ndarray, means: np.ndarray
+    block: Block, memory: SquareDescentMemory, z: ndarray, means: ndarray
 ) -> tuple[SquareDescentMemory, Summary]:
     """Compute the change of the scores along a new direction z, and return the covariance matrix of all changes.
 
@@ -144,14 +145,14 @@ def moments_of(blocks: Blocks, *, full: bool = False) -> PairMoments:
     return PairMoments.of(**blocks.sum(moments_of_both_classes, full))
 
 
-def within_class_covariance(blocks: Blocks, moments: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:
+def within_class_covariance(blocks: Blocks, moments: PairMoments, w: ndarray) -> tuple[float, ndarray]:
     """Return w'S w, which is the within-class variance of the scores, and S w, by one pass."""
     summary = blocks.sum(variance_within_classes, w, moments.weights, moments.scores_of_means(w))
     return summary["variance"], summary["covariance_w"]
 
 
 def errors_of_square(
-    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairMoments, drift: float = 0.0
+    rounding: Rounding, w: ndarray, lam: float, primal: float, slope: ndarray, moments: PairMoments, drift: float = 0.0
 ) -> tuple[float, float]:  # fmt: skip
     """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
 
@@ -181,7 +182,7 @@ def errors_of_square(
     return value_error, value_error + rounding.half_square(slope, slope_error) / lam
 
 
-def certified_round(blocks: Blocks, moments: PairMoments, w: np.ndarray, lam: float, passes: int) -> Round:
+def certified_round(blocks: Blocks, moments: PairMoments, w: ndarray, lam: float, passes: int) -> Round:
     """Return w as a round, with its exact objective over all pairs and the lower bound from its gradient, by one pass.
 
     If w has diverged, the objective is not finite.
@@ -207,7 +208,7 @@ class SubspaceDescent:
         How many of the last moves are remembered. Each takes one number per row and one per feature.
     """
 
-    def __init__(self, blocks: Blocks, moments: PairMoments, lam: float, w: np.ndarray, n_moves: int = 1):
+    def __init__(self, blocks: Blocks, moments: PairMoments, lam: float, w: ndarray, n_moves: int = 1):
         self.rounding = Rounding.of(blocks)
         self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
         self.moves = np.zeros((n_moves, len(w)))
@@ -244,7 +245,7 @@ class SubspaceDescent:
     def _bounds(self) -> tuple[float, float]:
         return errors_of_square(self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, self._drift)
 
-    def _move(self, z: np.ndarray) -> None:
+    def _move(self, z: ndarray) -> None:
         """Move to the minimum in the subspace of z and the last moves."""
         directions = np.vstack([z, self.moves])
         covariance = self.blocks.reduce(score_direction, z, directions @ self.moments.means.T)
@@ -296,13 +297,13 @@ class RowSampling:
         Length of the steps.
     """
 
-    edges: np.ndarray
-    factors: np.ndarray
-    products: np.ndarray
-    curvature: np.ndarray
+    edges: ndarray
+    factors: ndarray
+    products: ndarray
+    curvature: ndarray
     eta: float
 
-    def draw(self, seed: int) -> np.ndarray:
+    def draw(self, seed: int) -> ndarray:
         """Return n_rows rows in random order, each n_rows times its probability often, rounded up or down."""
         counts = np.diff(np.floor(self.edges + uniform01(seed)[1]), prepend=0.0).astype(np.int64)
         return np.repeat(np.arange(len(counts)), counts)[random_order(seed, len(counts))]
@@ -331,7 +332,7 @@ def prepare_sampling(
 
 
 def svrg_epoch(
-    block: Block, memory: SquareDescentMemory, means: np.ndarray, slope: np.ndarray, lam: float, seeds: tuple[int, int]
+    block: Block, memory: SquareDescentMemory, means: ndarray, slope: ndarray, lam: float, seeds: tuple[int, int]
 ) -> Summary:
     """Run an epoch over the block's rows, from the weights whose gradient is `slope`, and return the change of the weights."""
     n, sampling, u = block.n_samples, memory.extra, np.zeros(block.n_features)
@@ -351,7 +352,7 @@ class SVRG(Solver):
     objective = "pairwise square"
     random = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int) -> Iterator[Round]:
         """Yield the weights after each epoch, their exact objective, and the best lower bound so far.
 
         A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch, which takes two inner products
@@ -363,11 +364,11 @@ class SVRG(Solver):
         curvature = descent.blocks.reduce(prepare_sampling, moments, blocks.n_samples, lam)
         epochs = 0
 
-        def direction(slope: np.ndarray) -> np.ndarray:
+        def direction(slope: ndarray) -> ndarray:
             """Return the direction of an epoch of SVRG."""
             nonlocal epochs
             epochs += 1
-            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, moments.means, slope, lam, (seed, epochs))
+            reached: ndarray = descent.blocks.reduce(svrg_epoch, moments.means, slope, lam, (seed, epochs))
             return reached / curvature
 
         yield from descent.rounds(direction, passes=4, per_round=2.75)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, matrix_of_rows
 from aucdist.engine.blocks import Blocks, Summary
@@ -41,7 +42,7 @@ gigabyte."""
 class ExactPath:
     """The minima for one lam after another, from the moments of one reading, which the first of them takes."""
 
-    def __init__(self, blocks: Blocks, groups: PairGroups | None, signs: np.ndarray | None):
+    def __init__(self, blocks: Blocks, groups: PairGroups | None, signs: ndarray | None):
         self.blocks, self.groups, self.signs = blocks, groups, signs
         if blocks.n_features > MAX_FEATURES and (groups is not None or signs is not None):
             subject = "monotone takes" if groups is None else "pairs within groups take"
@@ -85,7 +86,7 @@ class ExactPath:
         rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
         return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding, 2
 
-    def rounds(self, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+    def rounds(self, lam: float, start: ndarray | None = None) -> Iterator[Round]:
         """Yield the minimum with its exact objective and a lower bound, or the weights after each step of conjugate gradients."""
         if self.blocks.n_features > MAX_FEATURES:
             moments = moments_of(self.blocks)
@@ -123,7 +124,7 @@ class Exact(Solver):
     signs = True
     groups = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Return the minimum, or the weights after each step of conjugate gradients.
 
         Up to `MAX_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
@@ -138,7 +139,7 @@ class Exact(Solver):
         """
         return self.path(blocks, **options).rounds(lam, start)
 
-    def path(self, blocks: Blocks, *, signs: np.ndarray | None = None, **grouping: Any) -> ExactPath:
+    def path(self, blocks: Blocks, *, signs: ndarray | None = None, **grouping: Any) -> ExactPath:
         """Return what solves for one lam after another; the options are those of `rounds`."""
         return ExactPath(blocks, pair_groups(blocks, **grouping), signs)
 
@@ -159,7 +160,7 @@ def sum_groups(block: Block, groups: PairGroups) -> Summary:
     }
 
 
-def centred_moments(block: Block, groups: PairGroups, centres: np.ndarray) -> Summary:
+def centred_moments(block: Block, groups: PairGroups, centres: ndarray) -> Summary:
     """Return the second moment of the rows minus their group's mean, and the sums of both classes of each group."""
     n, d, n_groups = block.n_samples, block.n_features, groups.n_groups
     weight, (weight_pos, weight_neg) = block.weights(), groups.weights

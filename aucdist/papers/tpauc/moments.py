@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, basis_matrix, code_histogram, row_squares, second_moments
 from aucdist.data.column_statistics import Moments
@@ -87,7 +88,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> Moments:
     return total
 
 
-def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> Moments:
+def _stored_moments(A: sp.csr_matrix, weight: ndarray, total: float) -> Moments:
     """Return the moments of sums of rows of A, whose weights add up to `weight` for each row of A, and to a total for all.
 
     A value that is not stored is 0, so its squared distance to the mean is the squared mean.
@@ -115,9 +116,9 @@ class PairMoments:
         Without groups: of the classes.
     """
 
-    difference: np.ndarray
-    covariance: np.ndarray
-    means: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
+    difference: ndarray
+    covariance: ndarray
+    means: ndarray = field(default_factory=lambda: np.zeros((2, 0)))
     weights: PerClass = (0.0, 0.0)
 
     @classmethod
@@ -126,18 +127,18 @@ class PairMoments:
         covariance = pos.scatter / pos.weight + neg.scatter / neg.weight
         return cls(pos.mean - neg.mean, covariance, np.stack([neg.mean, pos.mean]), (neg.weight, pos.weight))
 
-    def scores_of_means(self, w: np.ndarray) -> PerClass:
+    def scores_of_means(self, w: ndarray) -> PerClass:
         """Return the scores of the class means at w."""
         return float(self.means[0] @ w), float(self.means[1] @ w)
 
     @cached_property
-    def _spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _spectrum(self) -> tuple[ndarray, ndarray, ndarray]:
         """The eigenvalues and eigenvectors of the covariance, and the difference of the means in their directions."""
         eigenvalues, eigenvectors = np.linalg.eigh(self.covariance)
         # Rounding can make the zero eigenvalues of a singular matrix slightly negative.
         return np.maximum(eigenvalues, 0.0), eigenvectors, eigenvectors.T @ self.difference
 
-    def minimiser(self, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+    def minimiser(self, lam: float) -> tuple[ndarray, float, ndarray]:
         """Return the minimiser for a lam above 0 with its value and gradient; all lam use one eigendecomposition.
 
         The minimiser solves ``(S + c c' + lam/2 I) w = c`` and is parallel to ``(S + lam/2 I)^-1 c``. The moments must hold full
@@ -160,13 +161,13 @@ class PairMoments:
             outcome = min(outcome, self._at(u / (1.0 + c @ u), lam), key=lambda outcome: outcome[1])
         return outcome
 
-    def _at(self, w: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+    def _at(self, w: ndarray, lam: float) -> tuple[ndarray, float, ndarray]:
         covariance_w = self.covariance @ w
         return w, *self.value_and_gradient(w, float(w @ covariance_w), covariance_w, lam)
 
     def value_and_gradient(
-        self, w: np.ndarray, variance: float, covariance_w: np.ndarray, lam: float
-    ) -> tuple[float, np.ndarray]:
+        self, w: ndarray, variance: float, covariance_w: ndarray, lam: float
+    ) -> tuple[float, ndarray]:
         """Return P(w) and its gradient.
 
         `variance`: w'S w, the variance of the scores within the positives plus that within the negatives.
@@ -177,12 +178,12 @@ class PairMoments:
         return value, lam * w + 2.0 * (covariance_w - miss * self.difference)
 
 
-def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
+def lower_bound(primal: float, gradient: ndarray, lam: float) -> float:
     """Return a lower bound on the minimum of P, from the value and the gradient at any one point."""
     return max(0.0, float(primal - gradient @ gradient / (2.0 * lam)))
 
 
-def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "corrected") -> np.ndarray:
+def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "corrected") -> ndarray:
     """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) over the size of the row's class.
 
     `weights` and `n_samples` are those of all blocks.
@@ -191,7 +192,7 @@ def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "
     return share * n_samples if factor == "corrected" else share
 
 
-def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
+def products_with(block: Block, vectors: ndarray) -> ndarray:
     """Return the inner products of the rows with several vectors.
 
     `vectors`: of shape (n_vectors, n_features), float64.
@@ -200,7 +201,7 @@ def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
     return np.column_stack([block.scores(vector) for vector in vectors])
 
 
-def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> np.ndarray:
+def squared_distances(block: Block, means: ndarray, products: ndarray) -> ndarray:
     """Return the squared distance of each row to the mean of its class.
 
     `means`, of shape (2, n_features), float64: the negative class first.

@@ -33,6 +33,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
@@ -68,7 +69,7 @@ from aucdist.solvers.rounding import Rounding, higher
 RANK = 50
 """The default rank of OPAUC's sketch, as in its paper."""
 
-Evaluate = Callable[[np.ndarray, int], Round]
+Evaluate = Callable[[ndarray, int], Round]
 """``evaluate(w, passes)`` returns the round of the weights w, by one pass that does not count."""
 
 
@@ -98,7 +99,7 @@ class EpochSolver(Solver):
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the function that evaluates weights, and the steps of an epoch; the memories of the blocks are theirs."""
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int) -> Iterator[Round]:
         """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
 
         Only the passes of the algorithm are counted; evaluating the objective takes additional passes.
@@ -120,8 +121,8 @@ class EpochSolver(Solver):
 
 
 def prepare_steps(
-    block: Block, memory: None, means: np.ndarray, weights: PerClass, n_samples: int, factor: str
-) -> tuple[tuple[np.ndarray, ...], Summary]:
+    block: Block, memory: None, means: ndarray, weights: PerClass, n_samples: int, factor: str
+) -> tuple[tuple[ndarray, ...], Summary]:
     """Prepare the gradient steps of the block's rows: the first four of `SquareTerms`.
 
     Return the largest curvature of a row's own term. `weights` and `n_samples` are those of all rows.
@@ -136,8 +137,8 @@ def prepare_steps(
 
 
 def two_pass_epoch(
-    block: Block, memory: tuple[Any, ...], w: np.ndarray, seed: int, eta: float, lam: float
-) -> tuple[Any, np.ndarray, Summary]:
+    block: Block, memory: tuple[Any, ...], w: ndarray, seed: int, eta: float, lam: float
+) -> tuple[Any, ndarray, Summary]:
     """Take one gradient step for each row, in a random order: an `Epoch`."""
     order, reached = random_order(seed, block.n_samples), np.empty_like(w)
     square_epoch(block.rows, order, block.y, SquareTerms(*memory, eta, lam, len(order)), w, reached)
@@ -176,8 +177,8 @@ class TPAUC(EpochSolver):
 
 
 def one_pass_epoch(
-    block: Block, memory: Any, w: np.ndarray, seed: int, rates: tuple[float, float], sketch: tuple[int | None, int]
-) -> tuple[FullStatistics | SketchedStatistics, np.ndarray, Summary]:
+    block: Block, memory: Any, w: ndarray, seed: int, rates: tuple[float, float], sketch: tuple[int | None, int]
+) -> tuple[FullStatistics | SketchedStatistics, ndarray, Summary]:
     """Take one step for each row in a random order, from the statistics so far: an `Epoch`.
 
     `rates`: eta and lam.
@@ -244,11 +245,11 @@ class OPAUC(EpochSolver):
 def univariate_epoch_of(
     block: Block,
     memory: None,
-    w: np.ndarray,
+    w: ndarray,
     seed: int,
-    row_factor: Callable[[Block], np.ndarray],
+    row_factor: Callable[[Block], ndarray],
     steps: UnivariateSteps,
-) -> tuple[None, np.ndarray, Summary]:
+) -> tuple[None, ndarray, Summary]:
     """Take one step along each row's loss, in a random order; the last of the weights is the bias: an `Epoch`."""
     factors, order = 0.5 * row_factor(block), random_order(seed, block.n_samples)
     univariate_epoch(block.rows, order, block.y, factors, steps, w)
@@ -293,7 +294,7 @@ class UnivariateLBFGS(Solver):
     objective = "univariate"
     takes_codes = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None) -> Iterator[Round]:
         """Yield the weights, each better than the last. Each point that was evaluated is a pass.
 
         Both classes must be there. Where the losses at `start` overflow it is taken as zero.
@@ -325,13 +326,13 @@ class UnivariateProblem:
         self.blocks, self.lam, self.rounding = blocks, lam, Rounding.of(blocks)
         self.moments = None if exponential else moments_of(blocks)
 
-    def evaluate(self, w: np.ndarray) -> Point:
+    def evaluate(self, w: ndarray) -> Point:
         """Return weights with their objective and its gradient. Neither is finite if the weights have diverged."""
         with np.errstate(all="ignore"):
             value, slope = self._loss(w)
             return Point(w, value + 0.5 * self.lam * float(w @ w), slope + self.lam * w)
 
-    def _loss(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+    def _loss(self, w: ndarray) -> tuple[float, ndarray]:
         """Return the mean loss minimised over b, and its gradient, exactly and in one pass."""
         blocks, moments = self.blocks, self.moments
         if moments is not None:
@@ -360,7 +361,7 @@ class UnivariateProblem:
         return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
 
-def _exponential_sums(block: Block, w: np.ndarray, weights: PerClass) -> Summary:
+def _exponential_sums(block: Block, w: ndarray, weights: PerClass) -> Summary:
     scores, share = block.scores(w), row_factors(block, weights, 1)
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):

@@ -47,6 +47,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
@@ -97,14 +98,14 @@ class MarginMemory:
         Slopes of the rows' losses along the directions, at the current weights; only with variance reduction.
     """
 
-    y: np.ndarray
-    share: np.ndarray
-    pull: np.ndarray
-    centre: np.ndarray
-    scores: np.ndarray
+    y: ndarray
+    share: ndarray
+    pull: ndarray
+    centre: ndarray
+    scores: ndarray
     first: int
-    moves: np.ndarray
-    slopes: np.ndarray
+    moves: ndarray
+    slopes: ndarray
 
     @property
     def positions(self) -> slice:
@@ -112,7 +113,7 @@ class MarginMemory:
         return slice(self.first, self.first + len(self.y))
 
     @property
-    def weight(self) -> np.ndarray:
+    def weight(self) -> ndarray:
         """The rows' weights, scaled so that their mean over the block is 1."""
         total = self.share.sum()
         return self.share * (len(self.share) / total) if total > 0 else self.share
@@ -122,7 +123,7 @@ class MarginMemory:
 
 
 def set_up_margins(
-    block: Block, memory: None, weights: tuple[float, float], offsets: np.ndarray | None
+    block: Block, memory: None, weights: tuple[float, float], offsets: ndarray | None
 ) -> tuple[MarginMemory, Summary]:
     """Set up the rows' shares, and return the block's part of c. `weights` holds the total weights of both classes."""
     share, (weight_neg, weight_pos) = block.weights() / sum(weights), weights
@@ -133,25 +134,25 @@ def set_up_margins(
     return made, combined(block, made, share * pull)
 
 
-def keep_centre_products(block: Block, memory: MarginMemory, centre: np.ndarray) -> tuple[MarginMemory, Summary]:
+def keep_centre_products(block: Block, memory: MarginMemory, centre: ndarray) -> tuple[MarginMemory, Summary]:
     """Keep the inner products of the rows with c."""
     return replace(memory, centre=block.scores(centre)), {}
 
 
 def score_and_evaluate(
-    block: Block, memory: MarginMemory, w: np.ndarray, *evaluation: Any
+    block: Block, memory: MarginMemory, w: ndarray, *evaluation: Any
 ) -> tuple[MarginMemory, Summary]:
     """Compute the scores at w, and return what `evaluate_margins` returns."""
     return evaluate_margins(block, replace(memory, scores=block.scores(w)), *evaluation)
 
 
-def send_products(block: Block, vector: np.ndarray) -> Summary:
+def send_products(block: Block, vector: ndarray) -> Summary:
     """Return the inner products of the rows with a vector."""
     return [block.scores(vector)]
 
 
 def evaluate_margins(
-    block: Block, memory: MarginMemory, lam1: float, offset: np.ndarray | None
+    block: Block, memory: MarginMemory, lam1: float, offset: ndarray | None
 ) -> tuple[MarginMemory, Summary]:
     """Return the mean loss and the dual point at the scores that the block keeps.
 
@@ -170,7 +171,7 @@ def evaluate_margins(
     return memory, summary
 
 
-def combined(block: Block, memory: MarginMemory, coefs: np.ndarray) -> Any:
+def combined(block: Block, memory: MarginMemory, coefs: ndarray) -> Any:
     """Return the sum of the rows times their coefficients; with `gram` a list of the coefficients, which merges by appending."""
     return block.sums(coefs) if memory.first < 0 else [coefs]
 
@@ -212,11 +213,11 @@ class MarginMeanProblem:
         self.w = np.zeros(len(self.centre))
         self._bound, self._points, self._drift = (0.0, 0.0), Bundle(len(self.centre)), 0.0
 
-    def evaluation(self) -> tuple[float, np.ndarray | None]:
+    def evaluation(self) -> tuple[float, ndarray | None]:
         """Return the arguments of `evaluate_margins` at the current weights."""
         return self.lam1, self.w - self.lam1 * self.centre if self.gram else None
 
-    def move(self, step: np.ndarray, directions: np.ndarray) -> None:
+    def move(self, step: ndarray, directions: ndarray) -> None:
         """Move the weights along directions, as the blocks move their scores.
 
         What rounding adds to the scores' distance from those at the weights stays, even if the weights become smaller again.
@@ -255,7 +256,7 @@ class MarginMeanProblem:
             primal_error=loss_error + self._square_error(offset, lam1), dual_error=self._bound[1],
         )  # fmt: skip
 
-    def _square_error(self, v: np.ndarray, total: float) -> float:
+    def _square_error(self, v: ndarray, total: float) -> float:
         """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""
         rounding = self.rounding
         if self.gram:
@@ -264,7 +265,7 @@ class MarginMeanProblem:
         # the coefficients of c add up to at most 1 in each class
         return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
 
-    def _joined(self, parts: Any) -> np.ndarray:
+    def _joined(self, parts: Any) -> ndarray:
         return np.concatenate(parts) if self.gram else parts
 
 
@@ -351,7 +352,7 @@ def inner_steps(
 
 
 def move_and_evaluate(
-    block: Block, memory: MarginMemory, move: np.ndarray, *evaluation: Any
+    block: Block, memory: MarginMemory, move: ndarray, *evaluation: Any
 ) -> tuple[MarginMemory, Summary]:
     """Move the scores along the directions, and return what `evaluate_margins` returns."""
     moved = replace(memory, scores=memory.scores + memory.moves @ move, moves=NOTHING, slopes=NOTHING)
@@ -361,7 +362,7 @@ def move_and_evaluate(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
+def random_directions(shape: tuple[int, int], seed: int) -> ndarray:
     """Return the directions of a round, independent uniform points of the unit sphere as rows: float64, (n_directions, size)."""
     directions = np.empty(shape)
     fill_directions(seed, directions)
@@ -420,7 +421,7 @@ class ZOSGD(ZOVR):
 
 
 def svrg_round(
-    block: Block, memory: MarginMemory, slope: np.ndarray, lam2: float, n_inner: int | None, seeds: tuple[int, int]
+    block: Block, memory: MarginMemory, slope: ndarray, lam2: float, n_inner: int | None, seeds: tuple[int, int]
 ) -> Summary:
     """Take the steps of a round over the block's rows, from the weights with gradient `slope`, and return the block's move."""
     z = np.zeros(len(slope))
