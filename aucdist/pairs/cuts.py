@@ -102,10 +102,7 @@ def take_cut(
         summary["counted"] = above.weights.sum()
     if exact is not None:
         anchors, cutoff = exact
-        counted = rows_from(cutoff, rows)[1]
-        summary["exact_loss"] = HINGE.loss_and_row_slopes(
-            counted, anchors, np.empty(len(counted.scores)), np.zeros(anchors.n_gaps)
-        )
+        summary["exact_loss"] = HINGE.loss_and_slopes(rows_from(cutoff, rows)[1], anchors)[0]
     return replace(memory, coefs=coefs), summary
 
 

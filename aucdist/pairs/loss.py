@@ -190,27 +190,21 @@ class PairLoss(ABC):
     centred: ClassVar[bool] = False
 
     @abstractmethod
-    def zero_slope_sums(self, n_gaps: int) -> ndarray:
-        """Return zeros for `loss_and_row_slopes` to add to: the sums that `anchor_slopes` takes. Those of all blocks are added.
-
-        Parameters
-        ----------
-        n_gaps : int
-            See `Anchors.n_gaps`.
-        """
-
-    @abstractmethod
-    def loss_and_row_slopes(self, rows: ScoredRows, anchors: Anchors, coefs: ndarray, slope_sums: ndarray) -> float:
-        """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups.
+    def loss_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[float, ndarray, ndarray]:
+        """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups, and its slopes.
 
         Parameters
         ----------
         rows : ScoredRows
             The weight of a pair is the product of those of its rows.
-        coefs : ndarray of shape (n_rows,), float64
-            Written: the derivative of the sum by each row's score.
+
+        Returns
+        -------
+        loss : float
+        row_slopes : ndarray of shape (n_rows,), float64
+            The derivative of the sum by each row's score.
         slope_sums : ndarray
-            Added to.
+            What `anchor_slopes` takes, after those of all blocks are added.
         """
 
     @abstractmethod
@@ -220,7 +214,7 @@ class PairLoss(ABC):
         Parameters
         ----------
         slope_sums : ndarray
-            The sums of slopes of all rows of the larger class, from `loss_and_row_slopes`.
+            The sums of slopes of all rows of the larger class, from `loss_and_slopes`.
         order : ndarray of shape (n_anchors,), int64
             From `sort_anchors`. The derivatives are in the order that the anchors had before.
         """
@@ -245,14 +239,11 @@ class PairHinge(PairLoss):
     convex = True
     n_sums = 2
 
-    def zero_slope_sums(self, n_gaps: int) -> ndarray:
-        """Return an empty histogram."""
-        return np.zeros(n_gaps)
-
-    def loss_and_row_slopes(self, rows: ScoredRows, anchors: Anchors, coefs: ndarray, slope_sums: ndarray) -> float:
-        """Return the weighted sum of the hinges."""
-        loss: float = cut_groups(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
-        return loss
+    def loss_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[float, ndarray, ndarray]:
+        """Return the weighted sum of the hinges, its slopes, and the histogram."""
+        slopes, histogram = np.empty(len(rows.scores)), np.zeros(anchors.n_gaps)
+        loss = cut_groups(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, slopes, histogram)[1]
+        return loss, slopes, histogram
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return minus the weight of each anchor's active pairs."""
@@ -272,13 +263,10 @@ class PairRamp(PairLoss):
     n_sums = 3
     centred = True
 
-    def zero_slope_sums(self, n_gaps: int) -> ndarray:
-        """Return zeros: for each place among the anchors a count, a slope and a moment."""
-        return np.zeros((n_gaps, 3))
-
-    def loss_and_row_slopes(self, rows: ScoredRows, anchors: Anchors, coefs: ndarray, slope_sums: ndarray) -> float:
-        """Return the weighted sum of the ramps."""
-        return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, coefs, slope_sums)
+    def loss_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[float, ndarray, ndarray]:
+        """Return the weighted sum of the ramps, its slopes, and for each place among the anchors count, slope and moment."""
+        slopes, sums = np.empty(len(rows.scores)), np.zeros((anchors.n_gaps, 3))
+        return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, slopes, sums), slopes, sums
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivative of the sum by each anchor's score."""

@@ -197,11 +197,9 @@ def sweep_pairs(
     """Sum the loss over the pairs of the block's rows, or of those from a cutoff on, with all anchors."""
     others = memory.others
     row_positions, rows = rows_from(cutoff, ScoredRows(others.scores, others.weights, memory.runs))
-    slopes, slope_sums = np.empty(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
-    total = loss.loss_and_row_slopes(rows, anchors, slopes, slope_sums)
-    coefs = slopes
+    total, coefs, slope_sums = loss.loss_and_slopes(rows, anchors)
     if cutoff is not None:
-        coefs = np.zeros(len(others.scores))
+        slopes, coefs = coefs, np.zeros(len(others.scores))
         coefs[row_positions] = slopes
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
