@@ -12,10 +12,9 @@ from functools import partial
 import numpy as np
 from numpy import ndarray
 
-from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.pairs.kernels import cut_groups
-from aucdist.pairs.loss import HINGE, Anchors, ScoredRows
-from aucdist.pairs.problem import PairMemory, PairObjective, PairProblem, rounding_of_pairs, rows_from
+from aucdist.engine.blocks import Blocks
+from aucdist.pairs.loss import HINGE, Anchors, PairHinge
+from aucdist.pairs.problem import PairObjective, PairProblem, rounding_of_pairs, sweep_pairs
 from aucdist.pairs.top_negatives import CountedNegatives, Cutoff
 from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS
@@ -77,36 +76,6 @@ class Cut:
     slopes: ndarray = field(default_factory=partial(np.zeros, 0))
     scale: float = 1.0
     gradient: ndarray = field(default_factory=partial(np.zeros, 0))
-
-
-# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
-
-
-@without_rows
-def take_cut(
-    number: int, memory: PairMemory, step: float, shifts: ndarray, anchors: Anchors, cutoff: Cutoff | None,
-    exact: tuple[Anchors, Cutoff | None] | None,
-) -> tuple[PairMemory, Summary]:  # fmt: skip
-    """Take a cut at a step length, over the rows from the cutoff on, or over all for None.
-
-    With `exact`, the anchors and the cutoff of the loss itself, that is summed as well, as ``"exact_loss"``.
-    """
-    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
-    positions, above = rows_from(cutoff, rows)
-    coefs, slope_sums = np.zeros(len(rows.scores)), np.zeros(anchors.n_gaps)
-    slopes = coefs if cutoff is None else np.empty(len(above.scores))
-    height, total, doubt, n_band = cut_groups(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
-    summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
-    if cutoff is not None:
-        coefs[positions] = slopes
-        summary["counted"] = above.weights.sum()
-    if exact is not None:
-        anchors, cutoff = exact
-        summary["exact_loss"] = HINGE.loss_and_slopes(rows_from(cutoff, rows)[1], anchors)[0]
-    return replace(memory, coefs=coefs), summary
-
-
-# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 def shifts(h: float, n: int) -> ndarray:
@@ -206,7 +175,9 @@ class PairCuts(PairProblem):
                 same = not self.negatives.are_anchors
                 loss_anchors = anchors if same else self.anchors_at(step, scores, hard)[0]
                 exact = loss_anchors, self.negatives.of_others(hard)
-            taken = self.blocks.reduce(take_cut, step, stair, anchors, self.negatives.of_others(soft), exact)
+            taken = self.blocks.reduce(
+                sweep_pairs, PairHinge(stair), anchors, self.negatives.of_others(soft), step, exact
+            )
             slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
             slack = float(taken["doubt"]) / self.mass
             if slack <= SLACK_OF_GAP * max(0.0, gap):

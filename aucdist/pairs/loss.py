@@ -190,8 +190,8 @@ class PairLoss(ABC):
     centred: ClassVar[bool] = False
 
     @abstractmethod
-    def loss_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[float, ndarray, ndarray]:
-        """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups, and its slopes.
+    def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:
+        """Return sums over all pairs of these rows with the anchors of their groups, and the slopes of the rows.
 
         Parameters
         ----------
@@ -200,11 +200,11 @@ class PairLoss(ABC):
 
         Returns
         -------
-        loss : float
+        sums : dict of str
+            ``"loss"``, the weighted sum of the loss, and ``"slope_sums"``, what `anchor_slopes` takes. Those of all blocks are
+            added.
         row_slopes : ndarray of shape (n_rows,), float64
             The derivative of the sum by each row's score.
-        slope_sums : ndarray
-            What `anchor_slopes` takes, after those of all blocks are added.
         """
 
     @abstractmethod
@@ -214,14 +214,10 @@ class PairLoss(ABC):
         Parameters
         ----------
         slope_sums : ndarray
-            The sums of slopes of all rows of the larger class, from `loss_and_slopes`.
+            The sums of slopes of all rows of the larger class, from `sums_and_slopes`.
         order : ndarray of shape (n_anchors,), int64
             From `sort_anchors`. The derivatives are in the order that the anchors had before.
         """
-
-
-NO_SHIFT = np.zeros(1)
-"""The shifts of a hinge that is not smoothed: none."""
 
 
 @frozen
@@ -234,16 +230,25 @@ class PairHinge(PairLoss):
     A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
     pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding
     (`aucdist.pairs.kernels.cut_groups`).
+
+    Attributes
+    ----------
+    shifts : ndarray of shape (n_shifts,)
+        The tangents are those at scores with these shifts, ascending; the one in the middle is 0. One 0 alone is no smoothing.
     """
 
     convex = True
     n_sums = 2
 
-    def loss_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[float, ndarray, ndarray]:
-        """Return the weighted sum of the hinges, its slopes, and the histogram."""
+    shifts: ndarray = field(default_factory=lambda: np.zeros(1))
+
+    def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:
+        """Return the sums of the hinges, of the tangents' heights and of the doubt, the rows in the band, and the slopes."""
         slopes, histogram = np.empty(len(rows.scores)), np.zeros(anchors.n_gaps)
-        loss = cut_groups(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, slopes, histogram)[1]
-        return loss, slopes, histogram
+        height, loss, doubt, n_band = cut_groups(
+            tuple(rows), self.shifts, anchors.search, anchors.doubt, slopes, histogram
+        )
+        return {"loss": loss, "slope_sums": histogram, "height": height, "doubt": doubt, "n_band": n_band}, slopes
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return minus the weight of each anchor's active pairs."""
@@ -263,10 +268,11 @@ class PairRamp(PairLoss):
     n_sums = 3
     centred = True
 
-    def loss_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[float, ndarray, ndarray]:
-        """Return the weighted sum of the ramps, its slopes, and for each place among the anchors count, slope and moment."""
+    def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:
+        """Return the sum of the ramps, for each place among the anchors a count, a slope and a moment, and the rows' slopes."""
         slopes, sums = np.empty(len(rows.scores)), np.zeros((anchors.n_gaps, 3))
-        return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, slopes, sums), slopes, sums
+        loss = ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, slopes, sums)
+        return {"loss": loss, "slope_sums": sums}, slopes
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivative of the sum by each anchor's score."""

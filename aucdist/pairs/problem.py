@@ -192,16 +192,25 @@ def score_at_start(block: Block, w: ndarray) -> tuple[ndarray, ndarray | None]:
 
 @without_rows
 def sweep_pairs(
-    number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, cutoff: Cutoff | None
-) -> tuple[PairMemory, Summary]:
-    """Sum the loss over the pairs of the block's rows, or of those from a cutoff on, with all anchors."""
-    others = memory.others
-    row_positions, rows = rows_from(cutoff, ScoredRows(others.scores, others.weights, memory.runs))
-    total, coefs, slope_sums = loss.loss_and_slopes(rows, anchors)
+    number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, cutoff: Cutoff | None, step: float | None = None,
+    exact: tuple[Anchors, Cutoff | None] | None = None,
+) -> tuple[PairMemory, Summary]:  # fmt: skip
+    """Sum the loss over the pairs of the block's rows, or of those from a cutoff on, with all anchors.
+
+    `step`: as `ClassRows.scores_at` takes it. With `exact`, the anchors and the cutoff of the hinge itself, that is summed as
+    well, as ``"exact_loss"``.
+    """
+    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
+    row_positions, counted = rows_from(cutoff, rows)
+    summary, coefs = loss.sums_and_slopes(counted, anchors)
     if cutoff is not None:
-        slopes, coefs = coefs, np.zeros(len(others.scores))
+        slopes, coefs = coefs, np.zeros(len(rows.scores))
         coefs[row_positions] = slopes
-    return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
+        summary["counted"] = counted.weights.sum()
+    if exact is not None:
+        anchors, cutoff = exact
+        summary["exact_loss"] = HINGE.sums_and_slopes(rows_from(cutoff, rows)[1], anchors)[0]["loss"]
+    return replace(memory, coefs=coefs), summary
 
 
 def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:

@@ -21,7 +21,7 @@ from aucdist.pairs.cell_cuts import CellCuts
 from aucdist.pairs.cuts import PairCuts
 from aucdist.pairs.cutting_planes import MAX_ANCHORS as ALL, AllPairs, CuttingPlanes
 from aucdist.pairs.penalty import L1, L2
-from aucdist.pairs.problem import PairObjective, add_up_gradient
+from aucdist.pairs.problem import PairObjective, add_up_gradient, sweep_pairs
 from aucdist.pairs.top_negatives import TopNegatives, cutoff_in_blocks, cutoff_of
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.signs import project_onto_cone
@@ -123,7 +123,7 @@ def test_cuts_that_are_taken_again_read_no_rows(monkeypatch):
     blocks = blocks_of(X, y)
     *_, last = itertools.islice(planes(blocks).rounds(1e-3), 5)
     assert last.passes == steps.count(add_up_gradient) == 5
-    assert steps.count(cuts.take_cut) > 5
+    assert steps.count(sweep_pairs) > 5
     reading = [step for step in steps if first_argument(step) != "number"]
     # The columns' ranges, the rows that are drawn, then scores and gradients.
     assert len(reading) == 2 + 2 * last.passes

@@ -11,7 +11,7 @@ from aucdist.kernels.codes import search_index
 from aucdist.pairs.bundle import Bundle
 from aucdist.pairs.cutting_planes import CuttingPlanes
 from aucdist.pairs.kernels import cut_groups, n_active
-from aucdist.pairs.loss import HINGE, NO_SHIFT, one_run, sort_anchors
+from aucdist.pairs.loss import HINGE, one_run, sort_anchors
 from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective
 
@@ -34,7 +34,7 @@ def test_search_agrees_with_counting(anchors, score):
     assert n_active(anchors, table, low, scale, score) == sum(a - score < 1.0 for a in anchors)
 
 
-def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=NO_SHIFT):
+def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=HINGE.shifts):
     """Return hinge sum, active weight, coefficients of the positives and of the negatives, and the rows in the band."""
     at, order = sort_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
