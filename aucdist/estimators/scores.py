@@ -88,8 +88,7 @@ def count_costs(blocks: Blocks, scorer: Scorer, costs: Costs) -> CostCounts:
 
     `blocks`: as the weights score them; with costs where `costs` takes them.
     """
-    summary = blocks.sum(_count_costs, scorer, costs)
-    return CostCounts(summary["counts"], float(summary["weight"]))
+    return blocks.sum(_count_costs, scorer, costs)
 
 
 def _count(block: Block, scorer: Scorer) -> Summary:
@@ -119,7 +118,7 @@ def _inner_ends(block: Block, w: ndarray) -> Summary:
 def _count_costs(block: Block, scorer: Scorer, costs: Costs) -> Summary:
     scores, weight = scores_of(block, scorer), block.weights()
     row_costs = weight * costs.of_rows(block.y > 0, block.cost)
-    return {"counts": ScoreCounts.from_scores(block.y, scores, row_costs).within_bounds(), "weight": weight.sum()}
+    return CostCounts(ScoreCounts.from_scores(block.y, scores, row_costs).within_bounds(), float(weight.sum()))
 
 
 def _thresholds_of_rows(

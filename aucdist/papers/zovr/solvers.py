@@ -139,25 +139,21 @@ def keep_centre_products(block: Block, memory: MarginMemory, centre: ndarray) ->
     return replace(memory, centre=block.scores(centre)), {}
 
 
-def score_and_evaluate(
-    block: Block, memory: MarginMemory, w: ndarray, *evaluation: Any
-) -> tuple[MarginMemory, Summary]:
-    """Compute the scores at w, and return what `evaluate_margins` returns."""
-    return evaluate_margins(block, replace(memory, scores=block.scores(w)), *evaluation)
-
-
 def send_products(block: Block, vector: ndarray) -> Summary:
     """Return the inner products of the rows with a vector."""
     return [block.scores(vector)]
 
 
 def evaluate_margins(
-    block: Block, memory: MarginMemory, lam1: float, offset: ndarray | None
+    block: Block, memory: MarginMemory, vector: ndarray, lam1: float, offset: ndarray | None
 ) -> tuple[MarginMemory, Summary]:
-    """Return the mean loss and the dual point at the scores that the block keeps.
+    """Move the scores, and return the mean loss and the dual point there.
 
-    `offset` is alpha - lam1 c with `gram`, else None.
+    `vector`: the step along the directions whose products the block keeps, or the weights if it keeps none.
+    `offset`: alpha - lam1 c with `gram`, else None.
     """
+    scores = memory.scores + memory.moves @ vector if memory.moves.shape[1] else block.scores(vector)
+    memory = replace(memory, scores=scores, moves=NOTHING, slopes=NOTHING)
     margins = memory.y * memory.scores
     losses = np.maximum(0.0, 1.0 - margins)
     below = memory.share * (margins < 1.0)
@@ -213,9 +209,10 @@ class MarginMeanProblem:
         self.w = np.zeros(len(self.centre))
         self._bound, self._points, self._drift = (0.0, 0.0), Bundle(len(self.centre)), 0.0
 
-    def evaluation(self) -> tuple[float, ndarray | None]:
-        """Return the arguments of `evaluate_margins` at the current weights."""
-        return self.lam1, self.w - self.lam1 * self.centre if self.gram else None
+    def evaluate(self, vector: ndarray) -> Summary:
+        """Return what `evaluate_margins` returns at the current weights; `vector` is as it takes it."""
+        offset = self.w - self.lam1 * self.centre if self.gram else None
+        return self.blocks.reduce(evaluate_margins, vector, self.lam1, offset)
 
     def move(self, step: ndarray, directions: ndarray) -> None:
         """Move the weights along directions, as the blocks move their scores.
@@ -304,7 +301,7 @@ class MarginSolver(Solver):
             Whether the rows are those of a Gram matrix.
         """
         problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
-        yield problem.round(problem.blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
+        yield problem.round(problem.evaluate(problem.w), 1.0)
         for number in range(1, self.n_outer + 1):
             summary, passes = self.move(problem, (seed, number))
             yield problem.round(summary, 1.0 + number * passes)
@@ -349,14 +346,6 @@ def inner_steps(
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
         steps_along(rows, plane, before, n_steps, block_seed(seed, outer, number), c)
     return memory.share.sum() * c
-
-
-def move_and_evaluate(
-    block: Block, memory: MarginMemory, move: ndarray, *evaluation: Any
-) -> tuple[MarginMemory, Summary]:
-    """Move the scores along the directions, and return what `evaluate_margins` returns."""
-    moved = replace(memory, scores=memory.scores + memory.moves @ move, moves=NOTHING, slopes=NOTHING)
-    return evaluate_margins(block, moved, *evaluation)
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -407,7 +396,7 @@ class ZOVR(MarginSolver):
         plane = Plane(products, at_start, slopes, problem.lam1, problem.lam2, self.mu)
         step = blocks.reduce(inner_steps, plane, self.n_inner, seeds)
         problem.move(step, directions)
-        return blocks.reduce(move_and_evaluate, step, *problem.evaluation()), (shape[0] + 1) / 2
+        return problem.evaluate(step), (shape[0] + 1) / 2
 
 
 class ZOSGD(ZOVR):
@@ -454,4 +443,4 @@ class SVRG(MarginSolver):
         slope = problem.w - problem.lam1 * problem.centre - problem.lam2 * problem.cut
         problem.w = problem.w + blocks.reduce(svrg_round, slope, problem.lam2, self.n_inner, seeds)
         steps = n if self.n_inner is None else self.n_inner * blocks.n_blocks
-        return blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.5 + 0.5 * steps / n
+        return problem.evaluate(problem.w), 1.5 + 0.5 * steps / n
