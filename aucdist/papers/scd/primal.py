@@ -231,7 +231,7 @@ class PrimalState:
             primal_error=primal_error, dual_error=self._bound[1],
         )  # fmt: skip
 
-    def rounds_of(self, epoch: Epoch, seed: int, moves: int = 0) -> Iterator[Round]:
+    def rounds_of(self, epoch: Epoch, seed: int, moves: int) -> Iterator[Round]:
         """Yield a round for each epoch, at the weights before its steps, which count as one more pass.
 
         The summary of an epoch has what `loss_and_dual_point` returns at these weights.
@@ -370,4 +370,6 @@ class SCD(PrimalSolver):
             (state.shares, blocks.n_samples, state.intercept),
             (state.penalty, lam, self.first_step(state, FACTOR)),
         )
-        yield from state.rounds_of(partial(column_epoch, loss=loss, penalty=penalty), seed)
+        # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
+        moves = 4 * round(2.0 * state.rounding.over_columns / EPS)
+        yield from state.rounds_of(partial(column_epoch, loss=loss, penalty=penalty), seed, moves)

@@ -220,4 +220,4 @@ class Pegasos(Solver):
         """
         state = PrimalState(blocks, lam, start, self.average, **objective)
         plan = PegasosSteps(0, 0, lam, 0, float(state.intercept), np.sqrt(0.5 / lam))
-        yield from state.rounds_of(partial(pegasos_epoch, loss=(state.shares, blocks.n_samples), steps=plan), seed)
+        yield from state.rounds_of(partial(pegasos_epoch, loss=(state.shares, blocks.n_samples), steps=plan), seed, 0)

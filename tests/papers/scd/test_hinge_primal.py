@@ -283,3 +283,10 @@ def test_wrong_input_is_refused():
         next(hinge_comid(blocks_of(X, y), 1e-2, np.zeros(4), intercept=True))
     with pytest.raises(InputError, match="unknown penalty 'l3'"):
         next(hinge_scd(blocks_of(X, y), 1e-2, seed=0, penalty="l3"))
+
+
+def test_rounding_of_margins_that_are_moved_counts_in_the_bound():
+    X, y, _ = problem()
+    errors = [r.primal_error for r in itertools.islice(SOLVERS["scd", "l2"](blocks_of(X, y), 1e-3), 100)]
+    # A sweep moves each margin about as often as there are features, and each move is rounded.
+    assert errors[-1] - errors[0] > 50 * X.shape[1] * np.finfo(np.float64).eps
