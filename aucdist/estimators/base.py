@@ -1,7 +1,7 @@
 """The base class of estimators, `BlockClassifier`, which is fitted on blocks of rows."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     `_scores_without_intercept`; see `WithSolver` for its parameters.
     """
 
-    of_pairs: ClassVar[bool] = False
+    of_pairs = False
     """Whether the objective is a mean over pairs, or else over rows."""
 
     def fit(

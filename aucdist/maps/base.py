@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy import ndarray
@@ -132,9 +132,9 @@ def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
 class Expander(TransformerMixin, BaseEstimator):
     """A scikit-learn transformer that fits a feature map. A subclass is its docstring, its parameters and `fit_blocks`."""
 
-    has_groups: ClassVar[bool] = False
+    has_groups = False
     """Whether weights are of single features, or of interactions: see `FittedMap.groups`."""
-    allows_missing: ClassVar[bool] = False
+    allows_missing = False
     map_: FittedMap
 
     @abstractmethod

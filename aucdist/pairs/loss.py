@@ -185,9 +185,9 @@ class PairLoss(ABC):
     """
 
     convex: ClassVar[bool]
-    curvature: ClassVar[float] = 1.0
+    curvature = 1.0
     n_sums: ClassVar[int]
-    centred: ClassVar[bool] = False
+    centred = False
 
     @abstractmethod
     def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:

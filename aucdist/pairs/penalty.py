@@ -61,7 +61,7 @@ class Penalty(ABC):
     signs: ndarray | None = None
     groups: ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     name: ClassVar[str]
-    has_corners: ClassVar[bool] = True
+    has_corners = True
     precision: ClassVar[float]
 
     def at(self, lam: float) -> Self:

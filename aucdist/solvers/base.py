@@ -213,16 +213,16 @@ class Solver(BaseEstimator, ABC):
     name: ClassVar[str]
     objective: ClassVar[str]
     takes: ClassVar[tuple[str, ...]] = ()
-    random: ClassVar[bool] = False
-    takes_tol: ClassVar[bool] = False
-    sample_weight: ClassVar[bool] = True
-    ignores_zero_weight: ClassVar[bool] = False
-    takes_codes: ClassVar[bool] = False
+    random = False
+    takes_tol = False
+    sample_weight = True
+    ignores_zero_weight = False
+    takes_codes = False
     penalties: ClassVar[tuple[str, ...]] = ()
-    takes_start: ClassVar[bool] = True
-    signs: ClassVar[bool] = False
-    penalises_intercept: ClassVar[bool] = False
-    groups: ClassVar[bool] = False
+    takes_start = True
+    signs = False
+    penalises_intercept = False
+    groups = False
 
     @abstractmethod
     def rounds(self, blocks: Blocks, *args: Any, **kwargs: Any) -> Iterator[Round]:

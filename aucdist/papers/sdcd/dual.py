@@ -30,7 +30,7 @@ The dual value never falls in either, up to rounding.
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -194,7 +194,7 @@ class SDCD(PairSolver):
     name = "sdcd"
     takes = ("group_weight", "grade_weight")
     groups = True
-    shuffled: ClassVar[bool] = False
+    shuffled = False
     """Whether pairs are taken in a random order, or else drawn independently of each other."""
 
     average: bool = False

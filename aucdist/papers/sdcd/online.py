@@ -140,7 +140,7 @@ class OAMInf(Solver):
 
     name = "oam-inf"
     objective = "pairwise hinge"
-    at_once: ClassVar[bool] = False
+    at_once = False
     buffer_size: ClassVar[Any] = None
     """The largest number of rows in the buffer of each class; None means no limit."""
 

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -87,9 +87,9 @@ class EpochSolver(Solver):
     """
 
     random = True
-    passes_before: ClassVar[int] = 0
+    passes_before = 0
     """The number of passes before the first epoch."""
-    has_bias: ClassVar[bool] = False
+    has_bias = False
     """Whether the last weight is an intercept, which is not part of the rounds."""
 
     eta: float | None = None
@@ -262,7 +262,7 @@ class UniExp(EpochSolver):
     name = "uni-exp"
     objective = "univariate"
     has_bias = True
-    exponential: ClassVar[bool] = True
+    exponential = True
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the function that evaluates weights, and the steps.

@@ -44,7 +44,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -374,7 +374,7 @@ class ZOVR(MarginSolver):
     """
 
     name = "zovr"
-    reduced: ClassVar[bool] = True
+    reduced = True
     """Whether steps take the difference of the row's estimates at two weights, or else the row's alone."""
 
     mu: float = 0.1  # as in the paper
