@@ -54,6 +54,21 @@ class ScaledSample:
 
 
 @frozen
+class GramRows:
+    """Replace rows by their kernel values with all rows of the fit, stored or computed in chunks when they are needed."""
+
+    vectors: Any
+    sigma: float
+    at_once: int | None
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block of the Gram matrix's rows."""
+        if self.at_once is None:
+            return block.with_X(gaussian_kernel(block.X, self.vectors, self.sigma))
+        return KernelBlock(**vars(block), vectors=self.vectors, sigma=self.sigma, at_once=self.at_once)
+
+
+@frozen
 class KernelMachine:
     """A Gaussian kernel machine.
 
@@ -69,27 +84,8 @@ class KernelMachine:
 
     def scores(self, block: Block) -> ndarray:
         """Return the score of each row, some rows at a time."""
-        out = np.empty(block.n_samples)
-        rows = max(1, CHUNK_BYTES // (8 * len(self.alpha)))
-        for first in range(0, len(out), rows):
-            scaled_rows = self.scaling.transform(block.between(first, first + rows))
-            out[first : first + rows] = gaussian_kernel(scaled_rows.X, self.vectors, self.sigma) @ self.alpha
-        return out
-
-
-@frozen
-class GramRows:
-    """Replace rows by their kernel values with all rows of the fit, stored or computed in chunks when they are needed."""
-
-    vectors: Any
-    sigma: float
-    at_once: int | None
-
-    def __call__(self, block: Block) -> Block:
-        """Return the block of the Gram matrix's rows."""
-        if self.at_once is None:
-            return block.with_X(gaussian_kernel(block.X, self.vectors, self.sigma))
-        return KernelBlock(**vars(block), vectors=self.vectors, sigma=self.sigma, at_once=self.at_once)
+        gram = GramRows(self.vectors, self.sigma, max(1, CHUNK_BYTES // (8 * len(self.alpha))))
+        return gram(self.scaling.transform(block)).scores(self.alpha)
 
 
 def auc_of(blocks: Blocks, scaling: Preprocessor, w: ndarray) -> float:
