@@ -29,6 +29,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 from aucdist.data.block import as_dense, matrix_of_rows, rows_at, stacked
 from aucdist.kernels.rows import accumulate
 from aucdist.pairs.cuts import PairCuts
+from aucdist.pairs.groups import rows_in_pairs
 from aucdist.pairs.top_negatives import cutoff_of
 from aucdist.solvers.sample import draw_from_block
 
@@ -121,13 +122,13 @@ class FewRows:
 
     def _pair(self) -> None:
         """Take the pairs of the chosen rows."""
-        weight, factor, groups = self.block.weights(), np.ones(1), self._cuts.groups
-        if groups is None:
-            pos, neg = (np.flatnonzero(self._chosen & (self.block.y == label)) for label in (1, -1))
-            pos_groups, neg_groups = np.zeros(len(pos), dtype=int), np.zeros(len(neg), dtype=int)
-        else:
-            (pos, pos_groups), (neg, neg_groups) = (groups.rows_of(self.block, label) for label in (1, -1))
-            factor = groups.factor
+        weight, groups = self.block.weights(), self._cuts.groups
+        factor = np.ones(1) if groups is None else groups.factor
+        parts = []
+        for label in (1, -1):
+            rows, codes = rows_in_pairs(self.block, label, groups)
+            parts += [rows[self._chosen[rows]], codes[self._chosen[rows]]]
+        pos, pos_groups, neg, neg_groups = parts
         self.rows, self.n_pos, self.weights_neg = np.concatenate([pos, neg]), len(pos), weight[neg]
         i, j = np.nonzero(pos_groups[:, np.newaxis] == neg_groups)
         pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / self._cuts.mass)

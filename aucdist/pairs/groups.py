@@ -91,11 +91,6 @@ class PairGroups:
         return int(self.counts[1].sum())
 
     @property
-    def sign(self) -> int:
-        """The label of the smaller class, the anchors."""
-        return 1 if self.n_pos <= self.n_neg else -1
-
-    @property
     def n_grade_steps(self) -> int:
         """How many groups a row may be in."""
         return self.number.shape[1]
@@ -151,6 +146,19 @@ class PairGroups:
         order = np.empty(len(all_codes), dtype=np.int64)
         arrange(np.arange(len(order)), all_codes, starts, np.empty(self.n_groups, dtype=np.int64), order)
         return all_positions[order], all_codes[order]
+
+
+def smaller_class(rows: Blocks | PairGroups) -> int:
+    """Return the label of the smaller class, whose rows are the anchors: of all rows, or of those in groups."""
+    return 1 if rows.n_pos <= rows.n_neg else -1
+
+
+def rows_in_pairs(block: Block, label: int, groups: PairGroups | None) -> tuple[ndarray, ndarray]:
+    """Return what `PairGroups.rows_of` returns; without groups all rows of a class are in pairs, and of group 0."""
+    if groups is not None:
+        return groups.rows_of(block, label)
+    rows = np.flatnonzero((block.y == label) & (block.weights() > 0))  # rows outside a fold have weight 0
+    return rows, np.zeros(len(rows), dtype=np.int32)
 
 
 def labels_at_grade_step(block: Block, levels: ndarray, exact: bool, t: int) -> ndarray:

@@ -17,7 +17,7 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.rows import DenseRows, accumulate, project_and_measure
-from aucdist.pairs.groups import PairGroups, pair_groups
+from aucdist.pairs.groups import PairGroups, pair_groups, rows_in_pairs, smaller_class
 from aucdist.pairs.loss import HINGE, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of, sort_anchors
 from aucdist.pairs.penalty import L2, PENALTIES, Penalty
 from aucdist.pairs.top_negatives import CountedNegatives, Cutoff, TopNegatives
@@ -143,14 +143,8 @@ def sort_by_class(
     stride : int
         Weights and scores of one in `stride` anchors are sent; these anchors are drawn by their ids.
     """
-    weight, codes, drawn = block.weights(), None, None
-    if groups is None:
-        counted = weight > 0  # rows outside a fold have weight 0
-        anchors, others = (np.flatnonzero(counted & (block.y == label)) for label in (sign, -sign))
-        runs = one_run(len(others))
-    else:
-        (anchors, codes), (others, other_codes) = (groups.rows_of(block, label) for label in (sign, -sign))
-        runs = runs_of(other_codes)
+    weight, drawn = block.weights(), None
+    (anchors, codes), (others, other_codes) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
     if stride > 1:
         drawn = np.flatnonzero(scrambled(block.row_id[anchors], SEED) % np.uint64(stride) == 0)
     scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
@@ -160,10 +154,12 @@ def sort_by_class(
         present, weights = np.zeros(0) if scores is None else scores.take(chosen), weight[chosen]
         return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, present, present)
 
-    by_class = PairMemory(rows_at(anchors), rows_at(others), runs, codes, np.zeros(0), drawn, squares)
+    by_class = PairMemory(
+        rows_at(anchors), rows_at(others), runs_of(other_codes), None if groups is None else codes, np.zeros(0), drawn, squares
+    )  # fmt: skip
     summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
     summary["scores"] = [] if scores is None else sent(by_class, by_class.anchors.scores)
-    return by_class, {**summary, "codes": [] if codes is None else [codes]}
+    return by_class, {**summary, "codes": [] if groups is None else [codes]}
 
 
 def sent(memory: PairMemory, anchor_values: ndarray) -> list[ndarray]:
@@ -299,7 +295,7 @@ class PairProblem:
     ):  # fmt: skip
         self.blocks, self.groups = blocks.without_memory(), groups
         self.loss = loss
-        self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
+        self.sign = smaller_class(groups or blocks)
         self.negatives = CountedNegatives(blocks) if negatives is None else negatives
         self.mass = self.negatives.mass if groups is None else groups.mass
         summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, stride)

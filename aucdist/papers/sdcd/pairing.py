@@ -20,7 +20,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import Rows
-from aucdist.pairs.groups import PairGroups
+from aucdist.pairs.groups import PairGroups, rows_in_pairs, smaller_class
 from aucdist.pairs.loss import runs_of
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import LARGEST_INTEGER, count, frozen, keyword_parameters
@@ -79,14 +79,9 @@ def collect_minority(
     block: Block, memory: None, sign: int, groups: PairGroups | None
 ) -> tuple[SamplingMemory, Summary]:
     """Find the rows of both classes that are in pairs; return those of the smaller class, and the codes of their groups."""
-    weights = (ONES, ONES)
-    if groups is None:
-        minority, majority = (np.flatnonzero(block.y == label) for label in (sign, -sign))
-        minority_codes, codes = (np.zeros(len(positions), dtype=np.int32) for positions in (minority, majority))
-    else:
-        (minority, minority_codes), (majority, codes) = (groups.rows_of(block, label) for label in (sign, -sign))
-        weights = (ONES, block.weights()[majority] * groups.factor[codes])
-    return SamplingMemory(majority, codes, weights=weights), [(block.take(minority), minority_codes)]
+    (minority, minority_codes), (majority, codes) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
+    weights = ONES if groups is None else block.weights()[majority] * groups.factor[codes]
+    return SamplingMemory(majority, codes, weights=(ONES, weights)), [(block.take(minority), minority_codes)]
 
 
 def receive_minority(
@@ -132,7 +127,7 @@ class Pairing:
 
     def __init__(self, blocks: Blocks, groups: PairGroups | None = None):
         self.blocks = blocks.without_memory()
-        self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
+        self.sign = smaller_class(groups or blocks)
         self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
         rows, codes_of_rows = zip(*self.blocks.reduce(collect_minority, self.sign, groups), strict=True)
         codes = np.concatenate(codes_of_rows)

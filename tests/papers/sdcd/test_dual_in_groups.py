@@ -10,7 +10,7 @@ from support.grouped_problem import some_problems
 from support.rounds import last, rounds_of
 
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.pairs.groups import pair_groups
+from aucdist.pairs.groups import pair_groups, smaller_class
 from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
 from aucdist.solvers.base import solve
@@ -31,12 +31,12 @@ def sides(p):
         rows = []
         for b in blocks._blocks:
             positions, codes = groups.rows_of(b, label)
-            factor = groups.factor[codes] if label != groups.sign else 1.0
+            factor = groups.factor[codes] if label != smaller_class(groups) else 1.0
             weight = b.weights()[positions] * factor
             rows += [
                 (b.X[i], g, v) for i, g, v in zip(positions, codes, np.broadcast_to(weight, len(codes)), strict=True)
             ]
-        rows_of_class[label] = sorted(rows, key=lambda row: row[1]) if label == groups.sign else rows
+        rows_of_class[label] = sorted(rows, key=lambda row: row[1]) if label == smaller_class(groups) else rows
     return groups, rows_of_class[1], rows_of_class[-1]
 
 
@@ -57,7 +57,7 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
     for p in some_problems(range(12)):
         p.n_blocks = 1
         groups, pos, neg = sides(p)
-        few, many = (pos, neg) if groups.sign > 0 else (neg, pos)
+        few, many = (pos, neg) if smaller_class(groups) > 0 else (neg, pos)
         codes, of_few = np.array([g for _, g, _ in many]), [g for _, g, _ in few]
         bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1))
         begin = np.searchsorted(of_few, codes[bounds[:-1]])
@@ -72,7 +72,7 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
         for i, j, _ in drawn:
             (x, g, u), (z, h, v) = few[i], many[j]
             assert g == h
-            step = groups.sign * (x - z)
+            step = smaller_class(groups) * (x - z)
             square = step @ step
             up = scale * (1 - step @ w) / square if square > 0 else np.inf
             new = min(max(beta[i, j] + up, 0.0), u * v)
@@ -81,8 +81,10 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
         blocks = watched(p.blocks())
         state = last(solver(blocks, p.lam, seed=5, steps=200, **p.options))
         np.testing.assert_allclose(state.w, w, rtol=1e-9, atol=1e-11 * np.abs(w).max(initial=0.0))
-        duals = pair_duals(blocks, groups.sign).toarray()
-        np.testing.assert_allclose(duals if groups.sign > 0 else duals.T, beta, rtol=1e-8, atol=1e-11 * beta.max())
+        duals = pair_duals(blocks, smaller_class(groups)).toarray()
+        np.testing.assert_allclose(
+            duals if smaller_class(groups) > 0 else duals.T, beta, rtol=1e-8, atol=1e-11 * beta.max()
+        )
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -90,7 +92,7 @@ def test_duals_are_feasible_and_rising_and_w_is_theirs(solver):
     for p, combine in zip(some_problems(range(200, 216)), itertools.cycle(("add", "average")), strict=False):
         before, blocks = 0.0, watched(p.blocks())
         for state in solver(blocks, p.lam, seed=2, epochs=4, combine=combine, **p.options):
-            duals = pair_duals(blocks, sides(p)[0].sign).toarray()
+            duals = pair_duals(blocks, smaller_class(sides(p)[0])).toarray()
             w, dual, most = by_definition(duals, p)
             assert (duals >= 0).all()
             assert (duals <= most * (1 + 1e-14)).all()
