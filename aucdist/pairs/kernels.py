@@ -190,21 +190,19 @@ def cut_groups(rows, shifts, search, doubt, coefs, slope_sums):
 
 
 @kernel
-def hinge_slopes(slope_sums, starts, weights, order, slopes):
-    """Write minus the weight of each anchor's active pairs.
+def sums_above(slope_sums, starts, out):
+    """Write for each anchor the sums over the places above it in its group, added up from the last one down.
 
-    `slope_sums`, of shape (n_gaps,), float64: from `cut_groups`.
+    `slope_sums`, of shape (n_gaps, n), float64: from `cut_groups` or `ramp_sum`, of all rows.
     `starts`: of shape (n_groups + 1,), int64.
-    `weights`, of shape (n_anchors,), float64: in the order of the anchors.
-    `order`, of shape (n_anchors,), int64: where each anchor's slope belongs.
-    `slopes`, of shape (n_anchors,), float64: written.
+    `out`, of shape (n_anchors, n), float64: written.
     """
     for g in range(starts.shape[0] - 1):
-        above = 0.0
-        for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
-            above += slope_sums[k + g + 1]
-            # 0.0 - x gives 0.0 if no pair is active; -x would give -0.0, which cannot be sent as an integer.
-            slopes[order[k]] = 0.0 - above * weights[k]
+        for c in range(out.shape[1]):
+            above = 0.0
+            for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
+                above += slope_sums[k + g + 1, c]
+                out[k, c] = above
 
 
 @kernel
@@ -270,23 +268,6 @@ def ramp_sum(rows, search, coefs, sums):
             square_below[places], coefs[group_rows], sums[places],
         )  # fmt: skip
     return total
-
-
-@kernel
-def ramp_slopes(sums, anchors, starts, weights, order, slopes):
-    """Write the derivative of the weighted sum of the ramps by each anchor's score.
-
-    `sums`, of shape (n_gaps, 3), float64: from `ramp_sum`, of all rows.
-    `anchors` and `weights`, of shape (n_anchors,), float64: scores, ascending in each group, and their weights.
-    `starts`, `order` and `slopes`: those of `hinge_slopes`.
-    """
-    for g in range(starts.shape[0] - 1):
-        plain, slope, moment = 0.0, 0.0, 0.0
-        for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
-            plain += sums[k + g + 1, 0]
-            slope += sums[k + g + 1, 1]
-            moment += sums[k + g + 1, 2]
-            slopes[order[k]] = weights[k] * (anchors[k] * slope - plain - moment)
 
 
 @kernel

@@ -22,11 +22,10 @@ from numpy import ndarray
 from aucdist.pairs.kernels import (
     arrange,
     cut_groups,
-    hinge_slopes,
     index_groups,
-    ramp_slopes,
     ramp_sum,
     running_sums_in_groups,
+    sums_above,
 )
 from aucdist.parameters import frozen
 
@@ -98,6 +97,12 @@ class Anchors:
     def search(self) -> tuple[ndarray, ...]:
         """The arguments of a search of rows, and the running sums, in the order of the kernels."""
         return self.scores, self.starts, *self.index, *self.prefix_sums
+
+    def sums_above(self, slope_sums: ndarray) -> ndarray:
+        """Return, for each column of sums of shape (n_gaps, n), the sums over the places above each anchor: (n, n_anchors)."""
+        sums = np.empty((len(self.scores), slope_sums.shape[1]))
+        sums_above(slope_sums, self.starts, sums)
+        return sums.T
 
     @property
     def n_gaps(self) -> int:
@@ -252,8 +257,9 @@ class PairHinge(PairLoss):
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return minus the weight of each anchor's active pairs."""
-        slopes = np.empty(len(order))
-        hinge_slopes(slope_sums, anchors.starts, anchors.weights, order, slopes)
+        slopes, (above,) = np.empty(len(order)), anchors.sums_above(slope_sums[:, np.newaxis])
+        # 0.0 - x gives 0.0 if no pair is active; -x would give -0.0, which cannot be sent as an integer.
+        slopes[order] = 0.0 - above * anchors.weights
         return slopes
 
 
@@ -276,8 +282,8 @@ class PairRamp(PairLoss):
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return the derivative of the sum by each anchor's score."""
-        slopes = np.empty(len(order))
-        ramp_slopes(slope_sums, anchors.scores, anchors.starts, anchors.weights, order, slopes)
+        slopes, (plain, slope, moment) = np.empty(len(order)), anchors.sums_above(slope_sums)
+        slopes[order] = anchors.weights * (anchors.scores * slope - plain - moment)
         return slopes
 
 
