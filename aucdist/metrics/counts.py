@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from aucdist.errors import InputError
 from aucdist.parameters import check_weights, frozen
 
+Weights = ArrayLike | None
+"""The weight of each row; None where each counts once."""
 MAX_VALUES = 2**20
 """Distinct scores that counts within bounds hold one by one: 25 MB."""
 
@@ -68,7 +70,7 @@ class ScoreCounts:
     bounded: bool = False
 
     @classmethod
-    def from_scores(cls, y: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None) -> "ScoreCounts":
+    def from_scores(cls, y: ArrayLike, scores: ArrayLike, weight: Weights = None) -> "ScoreCounts":
         """Return the counts of some rows; no rows, or rows of one class only, are allowed.
 
         Parameters

@@ -13,7 +13,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.metrics import decisions, guarantees
-from aucdist.metrics.counts import ScoreCounts, as_column, counts_of, labels_of, refuse, signs_of
+from aucdist.metrics.counts import ScoreCounts, Weights, as_column, counts_of, labels_of, refuse, signs_of
 from aucdist.metrics.decisions import (
     THRESHOLD,
     CostCounts,
@@ -36,7 +36,7 @@ def threshold_at(
     precision: float | None = None,
     recall: float | None = None,
     cost: Mapping[str, Any] | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the threshold that meets a target on false positive rate, alerts, precision, recall or cost.
@@ -106,7 +106,7 @@ def guaranteed_threshold(
     alerts: float | None = None,
     precision: float | None = None,
     recall: float | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Guarantee:
     """Return a threshold that meets a target on new rows with a probability of at least `confidence`.
@@ -169,7 +169,7 @@ def operating_point(
     threshold: float,
     *,
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> OperatingPoint:
     """Return the performance of a threshold that was chosen on other rows.
@@ -221,7 +221,7 @@ def expected_cost(
     *,
     false_positive: Any,
     miss: Any,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the mean cost per row of the decisions that a threshold makes.
@@ -274,7 +274,7 @@ def expected_cost_interval(
     level: float = 0.95,
     false_positive: Any,
     miss: Any,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return the expected cost of a threshold that was chosen on other rows, with a confidence interval.
@@ -338,7 +338,7 @@ def recall_at_fpr(
     y_score: ArrayLike,
     max_fpr: float,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the largest recall of any threshold whose false positive rate is at most `max_fpr`.
@@ -383,7 +383,7 @@ def recall_at_fpr_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return `recall_at_fpr` with its stratified percentile bootstrap interval.
@@ -438,7 +438,7 @@ def fpr_at_recall(
     y_score: ArrayLike,
     min_recall: float,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the smallest false positive rate of any threshold whose recall is at least `min_recall`.
@@ -483,7 +483,7 @@ def fpr_at_recall_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return `fpr_at_recall` with its stratified percentile bootstrap interval.
@@ -539,7 +539,7 @@ def fpr_at_recall_interval(
 
 
 def recall_at_k(
-    y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: Weights = None, pos_label: Any = None
 ) -> float:
     """Return the share of all positives that are among the k highest-scoring rows.
 
@@ -583,7 +583,7 @@ def recall_at_k_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return `recall_at_k` with its stratified percentile bootstrap interval.
@@ -634,7 +634,7 @@ def recall_at_k_interval(
 
 
 def precision_at_k(
-    y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: Weights = None, pos_label: Any = None
 ) -> float:
     """Return the share of the k highest-scoring rows that are positive.
 
@@ -678,7 +678,7 @@ def precision_at_k_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return `precision_at_k` with its stratified percentile bootstrap interval.
@@ -733,7 +733,7 @@ def recall_at_precision(
     y_score: ArrayLike,
     min_precision: float,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none.
@@ -781,7 +781,7 @@ def recall_at_precision_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return `recall_at_precision` with its stratified percentile bootstrap interval.
@@ -841,7 +841,7 @@ def precision_at_recall(
     y_score: ArrayLike,
     min_recall: float,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`.
@@ -889,7 +889,7 @@ def precision_at_recall_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return `precision_at_recall` with its stratified percentile bootstrap interval.
@@ -944,7 +944,7 @@ def precision_at_recall_interval(
     )
 
 
-def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> dict[str, float]:
+def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: Weights = None) -> dict[str, float]:
     """Return the counts ``tp``, ``fp``, ``tn`` and ``fn`` of the confusion matrix, or sums of weights if there are weights.
 
     Parameters
@@ -981,7 +981,7 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayL
     return decisions.confusion(ScoreCounts.from_scores(signs, scores, sample_weight), 0.0)
 
 
-def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: Weights = None) -> float:
     """Return the G-mean, the geometric mean of recall and specificity.
 
     Parameters
@@ -1025,7 +1025,7 @@ def _rounded_down(threshold: float, scores: Any) -> float:
 
 
 def _costs_of_rows(
-    y_true: ArrayLike, costs: Costs, sample_weight: ArrayLike | None, pos_label: Any
+    y_true: ArrayLike, costs: Costs, sample_weight: Weights, pos_label: Any
 ) -> tuple[ndarray, ndarray, ndarray]:
     """Return which rows are positive, what a wrong decision on each costs, and the weights of the rows."""
     positive = signs_of(y_true, pos_label)[1] > 0

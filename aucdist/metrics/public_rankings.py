@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from aucdist.metrics import compare, partial, probability, ranking
 from aucdist.metrics.compare import Difference
-from aucdist.metrics.counts import as_column, counts_of, refuse, signs_of
+from aucdist.metrics.counts import Weights, as_column, counts_of, refuse, signs_of
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.probability import Reliability
 
@@ -22,7 +22,7 @@ def roc_auc_score(
     y_score: ArrayLike,
     *,
     max_fpr: float | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the area under the ROC curve, as scikit-learn's ``roc_auc_score`` does for two classes. A tied pair counts one half.
@@ -80,7 +80,7 @@ def roc_auc_interval(
     y_score: ArrayLike,
     *,
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return a confidence interval of the AUC.
@@ -193,7 +193,7 @@ def partial_roc_auc_score(
     max_fpr: float,
     *,
     standardized: bool = True,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the area under the ROC curve from a false positive rate of 0 to `max_fpr`.
@@ -241,7 +241,7 @@ def partial_roc_auc_interval(
     *,
     level: float = 0.95,
     standardized: bool = True,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return the partial AUC with a confidence interval.
@@ -370,7 +370,7 @@ def two_way_partial_auc_score(
     min_tpr: float,
     max_fpr: float,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the two-way partial AUC: the share of a region of the ROC plot that is below the curve.
@@ -419,7 +419,7 @@ def two_way_partial_auc_interval(
     max_fpr: float,
     *,
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return the two-way partial AUC with a confidence interval of DeLong's type.
@@ -482,7 +482,7 @@ def two_way_partial_auc_interval(
 
 
 def average_precision_score(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: Weights = None, pos_label: Any = None
 ) -> float:
     """Return the average precision: the sum over thresholds of the step in recall times the precision there.
 
@@ -523,7 +523,7 @@ def average_precision_interval(
     y_score: ArrayLike,
     *,
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Estimate:
     """Return the average precision with a confidence interval.
@@ -669,7 +669,7 @@ def venn_abers_probabilities(
 
 
 def brier_score_loss(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: Weights = None, pos_label: Any = None
 ) -> float:
     """Return the Brier score, the mean squared difference between probabilities and labels 0 and 1 (Brier, 1950).
 
@@ -703,9 +703,7 @@ def brier_score_loss(
     return probability.brier(counts_of(y_true, y_proba, sample_weight, pos_label))
 
 
-def log_loss(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
-) -> float:
+def log_loss(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: Weights = None, pos_label: Any = None) -> float:
     """Return the log loss, the mean of minus the logarithm of the probability of the true class.
 
     Parameters
@@ -740,7 +738,7 @@ def log_loss(
 
 
 def calibration_loss(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: Weights = None, pos_label: Any = None
 ) -> float:
     """Return the mean squared difference between the probabilities and the shares of positives along the ROC curve's convex hull.
 
@@ -781,7 +779,7 @@ def calibration_loss(
 
 
 def refinement_loss(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: Weights = None, pos_label: Any = None
 ) -> float:
     """Return the Brier score of the probabilities of the ROC curve's convex hull.
 
@@ -825,7 +823,7 @@ def reliability_curve(
     *,
     binning: str = "quantile",
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> Reliability:
     """Return a reliability curve with an interval for each of its points.
@@ -878,7 +876,7 @@ def expected_calibration_error(
     n_bins: int = 10,
     *,
     binning: str = "quantile",
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     pos_label: Any = None,
 ) -> float:
     """Return the expected calibration error: the mean absolute difference of predicted and observed probability over bins.
