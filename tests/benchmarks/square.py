@@ -44,7 +44,7 @@ def _against_gram(block: Block) -> Row:
 def _against_product(name: str, block: Block) -> Row:
     """Time an epoch of tpauc with known means and allocated weights."""
     known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
-    ready, _ = prepare_steps(block, None, known.means, known.weights, block.n_samples, "corrected")
+    ready, _ = prepare_steps(block, None, known, block.n_samples, "corrected")
     epoch, start = partial(two_pass_epoch, eta=2.0**-6, lam=1e-3), np.zeros_like(w)
     seconds = fastest(lambda: epoch(block, ready, start.copy(), 1), 30)
     product = fastest(lambda: block.X @ w, 30)

@@ -322,7 +322,7 @@ def prepare_sampling(
     edges[-1:] = n  # rounding may leave the last edge below n
     # A row's probability is its spread / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
     factors = 2.0 * memory.share * n_samples * mean / np.where(spreads > 0.0, spreads, np.inf)
-    difference = means[1] - means[0]
+    difference = moments.difference
     eta = 1.0 / (2.0 * mean + 2.0 * (difference @ difference) + lam)
     curvature = n / n_samples * (2.0 * difference**2 + lam)
     for label, mean_of_all, weight in zip((-1, 1), means, moments.weights, strict=True):

@@ -55,6 +55,7 @@ from aucdist.papers.tpauc.kernels import (
 from aucdist.papers.tpauc.moments import (
     FACTORS,
     VALUE_AT_ZERO,
+    PairMoments,
     PerClass,
     lower_bound,
     products_with,
@@ -121,18 +122,17 @@ class EpochSolver(Solver):
 
 
 def prepare_steps(
-    block: Block, memory: None, means: ndarray, weights: PerClass, n_samples: int, factor: str
+    block: Block, memory: None, moments: PairMoments, n_samples: int, factor: str
 ) -> tuple[tuple[ndarray, ...], Summary]:
     """Prepare the gradient steps of the block's rows: the first four of `SquareTerms`.
 
-    Return the largest curvature of a row's own term. `weights` and `n_samples` are those of all rows.
+    Return the largest curvature of a row's own term. `moments` and `n_samples` are those of all rows.
     """
-    difference = means[1] - means[0]
-    products = products_with(block, means)
+    products = products_with(block, moments.means)
     products = np.column_stack([products, -2.0 * (products[:, 1] - products[:, 0])])
-    factors = 2.0 * row_factors(block, weights, n_samples, factor)
-    curvature = factors * squared_distances(block, means, products)
-    basis = np.vstack([means, -2.0 * difference])
+    factors = 2.0 * row_factors(block, moments.weights, n_samples, factor)
+    curvature = factors * squared_distances(block, moments.means, products)
+    basis = np.vstack([moments.means, -2.0 * moments.difference])
     return (factors, products, basis, basis @ basis.T), [float(curvature.max(initial=0.0))]
 
 
@@ -167,9 +167,8 @@ class TPAUC(EpochSolver):
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
         moments = moments_of(blocks)
-        largest = blocks.reduce(prepare_steps, moments.means, moments.weights, blocks.n_samples, self.factor)
-        difference = moments.means[1] - moments.means[0]
-        eta = self.eta or 1.0 / (max(largest) + 2.0 * float(difference @ difference) + lam)
+        largest = blocks.reduce(prepare_steps, moments, blocks.n_samples, self.factor)
+        eta = self.eta or 1.0 / (max(largest) + 2.0 * float(moments.difference @ moments.difference) + lam)
         return lambda w, n: certified_round(blocks, moments, w, lam, n), partial(two_pass_epoch, eta=eta, lam=lam)
 
 
