@@ -31,6 +31,7 @@ Departures from the paper: the solver takes Newton steps on the smoothed loss, o
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -134,7 +135,7 @@ class Band:
     width: float
 
 
-@frozen
+@dataclass(frozen=True)
 class Cutoff:
     """Where the highest-scoring rows end.
 
