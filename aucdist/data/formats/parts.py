@@ -147,13 +147,12 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
     Raises InputError if the features are not those of the schema.
     """
     categories, names = features_as(table.survey, schema, where)
-    # Groups of features with their sizes: numbers, or the index of the 0/1 feature that is 1 in each row (or `NONE`).
-    pieces: list[tuple[np.ndarray, int]] = []
+    pieces: list[Any] = []  # groups of features: columns of numbers, or the 0/1 features of a column as a sparse matrix
     n_numbers, hashed = 0, table.survey.hashed
     for is_number, run in itertools.groupby(table.survey.columns, lambda name: name not in {*categories, *hashed}):
         of_run = list(run)
         if is_number:
-            pieces.append((table.X[:, n_numbers : n_numbers + len(of_run)], len(of_run)))
+            pieces.append(table.X[:, n_numbers : n_numbers + len(of_run)])
             n_numbers += len(of_run)
             continue
         for name in of_run:
@@ -166,28 +165,22 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
                 position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: NONE}
                 known = by_key(categories[name]) | {UNKNOWN_CATEGORY: UNKNOWN_CATEGORY}
                 feature = [position[known.get(value) or known[category_key(value)]] for value in column.categories]
-            pieces.append((np.array(feature, dtype=np.int32)[column.codes], width))
-    if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
-        return table.X
-    if sparse:
-        parts = []
-        for piece, width in pieces:
-            if piece.ndim == 2:
-                parts.append(sp.csr_matrix(piece))
-                continue
-            is_known = piece != NONE
-            offsets = np.concatenate([[0], np.cumsum(is_known)])
+            features = np.array(feature, dtype=np.int32)[column.codes]
+            offsets = np.append(0, np.cumsum(features != NONE))
             ones = np.ones(offsets[-1], dtype=table.X.dtype)
-            parts.append(sp.csr_matrix((ones, piece[is_known], offsets), (len(piece), width)))
-        return sp.hstack(parts, format="csr")
+            pieces.append(sp.csr_matrix((ones, features[features != NONE], offsets), (len(features), width)))
+    if sparse:
+        return sp.hstack([sp.csr_matrix(piece) for piece in pieces], format="csr")
+    if len(names) == n_numbers:
+        return table.X
     start, X = 0, np.zeros((len(table.X), len(names)), dtype=table.X.dtype)
-    for piece, width in pieces:
-        if piece.ndim == 2:
-            X[:, start : start + width] = piece
+    for piece in pieces:
+        if sp.issparse(piece):
+            rows, features = piece.nonzero()
+            X[rows, start + features] = 1
         else:
-            rows = np.flatnonzero(piece != NONE)
-            X[rows, start + piece[rows]] = 1
-        start += width
+            X[:, start : start + piece.shape[1]] = piece
+        start += piece.shape[1]
     return X
 
 
