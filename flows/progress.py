@@ -298,11 +298,11 @@ class MetricsObserver(RunObserver):
         if client is None:
             yield
             return
-        from aucdist.engine.workers import link_of, performance_report
+        from aucdist.engine.workers import performance_report
 
-        link = link_of(client)
-        if link is not None:
-            self.about({"dashboard": link})
+        with suppress(KeyError):  # the scheduler serves no HTTP
+            if link := client.dashboard_link:
+                self.about({"dashboard": link})
         self._client = client
         try:
             with nullcontext() if report is None else performance_report(client, report):

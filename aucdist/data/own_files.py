@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from pydantic_core import from_json, to_jsonable_python
+from typing_extensions import TypedDict
 
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_growth
@@ -42,6 +43,18 @@ ROW_ID = "row_id"
 UNLABELLED = {"labelled": False}
 """The validation context of pydantic for a source that needs no label: its rows are only scored, or a file of ours says how they
 were read."""
+
+
+_patterns: dict[str, str] = {}
+
+
+def pattern_of(words: str, pattern: str) -> str:
+    """Return a regular expression of texts, in place of which errors say these words."""
+    _patterns[pattern] = words
+    return pattern
+
+
+Sha256 = Annotated[str, Field(pattern=pattern_of("64 hexadecimal digits", r"^[0-9a-f]{64}$"))]
 
 
 def read_as(*names: str) -> Any:
@@ -93,6 +106,30 @@ def write_json(url: str, content: Any) -> None:
     files.write_bytes(url, json.dumps(to_jsonable(content, type(content))).encode())
 
 
+@with_config(CHECKED)
+class _Sealed(TypedDict):
+    """A file of JSON with the checksum of its content."""
+
+    sha256: Sha256
+    content: Any
+
+
+def write_sealed(url: str, content: Any) -> None:
+    """Write a JSON value with its checksum, so that `read_sealed` can read the file."""
+    files.write_bytes(url, json.dumps({"sha256": json_digest(content), "content": content}).encode())
+
+
+def read_sealed(url: str) -> Any:
+    """Return the JSON value in a file.
+
+    Raises InputError if the file cannot be read, or its checksum is wrong.
+    """
+    stored = read_json(url, _Sealed)
+    if stored["sha256"] != json_digest(stored["content"]):
+        raise InputError(f"{files.shown(url)} is damaged: its checksum is wrong. {REPAIR}")
+    return stored["content"]
+
+
 def json_digest(content: Any) -> str:
     """Return the SHA-256 of a JSON value, whatever the order of its keys."""
     return files.sha256_of(json.dumps(content, sort_keys=True).encode())
@@ -129,16 +166,16 @@ def read_parquet(
                     f"{where} is damaged: it has {stored_columns.count(name) or 'no'} columns {name!r}. {REPAIR}"
                 )
         check_growth(len(data), 8 * file.metadata.num_rows * len(kinds_of_columns), where, "write it again", MAX_GROWTH)
-        table = file.read(columns=list(kinds_of_columns), use_threads=False).select(list(kinds_of_columns))
+        names = list(kinds_of_columns)
+        table = file.read(columns=names, use_threads=False).select(names).cast(pa.schema(kinds_of_columns))
         for name, kind in kinds_of_columns.items():
-            if table[name].null_count:
-                row = table[name].is_null().to_pylist().index(True)
+            values = table[name]
+            if values.null_count:
+                row = values.is_null().to_pylist().index(True)
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: the value is missing. {REPAIR}")
-            values = table[name].cast(kind)
             if pa.types.is_floating(kind) and not (finite := np.isfinite(values.to_numpy())).all():
                 row = int(np.argmin(finite))
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite. {REPAIR}")
-            table = table.set_column(table.column_names.index(name), name, values)
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # ignores the metadata, which may be forged
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: its row numbers are negative, or not all different. {REPAIR}")
@@ -233,13 +270,6 @@ PLAIN = {
     r"^Unable to extract .* (\S+)$": r"must be a mapping with the key \1",
 }  # fmt: skip
 """What errors say in place of pydantic's words."""
-_patterns: dict[str, str] = {}
-
-
-def pattern_of(words: str, pattern: str) -> str:
-    """Return a regular expression of texts, in place of which errors say these words."""
-    _patterns[pattern] = words
-    return pattern
 
 
 def _said_of(fault: Any) -> str:
@@ -256,9 +286,6 @@ def _said_of(fault: Any) -> str:
         with suppress(ValueError):  # Python never writes numbers of very many digits
             text += f"; got {fault['input']!r:.{SHOWN}}"
     return text
-
-
-Sha256 = Annotated[str, Field(pattern=pattern_of("64 hexadecimal digits", r"^[0-9a-f]{64}$"))]
 
 
 @functools.cache

@@ -24,10 +24,8 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import with_config
-from typing_extensions import TypedDict
 
-from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, json_digest, parse_checked
+from aucdist.data.own_files import CHECKED, Count, FileName, parse_checked, read_sealed, write_sealed
 from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
@@ -240,14 +238,6 @@ class Checkpoint:
         return {*self.journal, *(name for names in self.memory.values() for name in names)}
 
 
-@with_config(CHECKED)
-class _Manifest(TypedDict):
-    """The file that lists the others of a checkpoint."""
-
-    sha256: Sha256
-    content: Json
-
-
 @without_rows
 def save_memory(number: int, memory: Any, folder: CheckpointFolder) -> Summary:
     """Write each block's memory to a file."""
@@ -358,8 +348,7 @@ class Journal:
             journal = [*(before.journal if before else []), self.folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
             checkpoint = Checkpoint(self._fingerprint, number, self._rounds, journal, memory)
-            manifest = {"sha256": json_digest(asdict(checkpoint)), "content": asdict(checkpoint)}
-            write_bytes(self._manifest(number), json.dumps(manifest).encode())
+            write_sealed(self._manifest(number), asdict(checkpoint))
         except InputError as error:
             self._note(f"no checkpoint could be written: {error}")
             self._written_at = time.monotonic()
@@ -385,13 +374,10 @@ class Journal:
         """Return the newest undamaged checkpoint, and take its entries."""
         for name in sorted((n for n in names_in(self.folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
-                manifest = parse_checked(read_bytes(f"{self.folder.url}/{name}"), _Manifest, "the manifest")
-                content = manifest["content"]
-                if manifest["sha256"] != json_digest(content):
-                    raise InputError("its checksum is wrong")
-                if content.get("format") != FORMAT:
+                content = read_sealed(f"{self.folder.url}/{name}")
+                if content["format"] != FORMAT:
                     raise _DifferentFit(
-                        f"the checkpoint at {self.folder.url} has format {content.get('format')}, not {FORMAT}, so another "
+                        f"the checkpoint at {self.folder.url} has format {content['format']}, not {FORMAT}, so another "
                         "version of aucdist began this fit: end it with that version, or remove the folder"
                     )
                 checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
@@ -413,7 +399,7 @@ class Journal:
                 reason = broken[0]
             except _DifferentFit:
                 raise
-            except (ValueError, TypeError) as error:  # TypeError: entries with unknown fields
+            except (ValueError, TypeError, KeyError) as error:  # entries with unknown fields, or a file of another kind
                 reason = str(error)
             self._note(f"{name} is corrupt ({reason}); the checkpoint before it is used, if there is one")
         return None

@@ -141,15 +141,6 @@ def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) ->
     dask_scheduler.handlers["adaptive_target"] = adaptive_target  # for Dask's `adapt`, which asks by message
 
 
-def link_of(client: Any) -> str | None:
-    """Return the address of the dashboard of a client's scheduler; None if it has none."""
-    try:
-        link: str | None = client.dashboard_link
-    except KeyError:  # it serves no HTTP
-        return None
-    return link
-
-
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
     """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
 

@@ -18,14 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import with_config
-from typing_extensions import TypedDict
-
 from aucdist import __version__
-from aucdist.data.own_files import CHECKED, Sha256, json_digest, jsonable, read_json
+from aucdist.data.own_files import json_digest, jsonable, read_sealed, write_sealed
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.faults import long_retries
-from aucdist.data.storage.files import remove, store, write_bytes
+from aucdist.data.storage.files import remove, store
 from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
 from aucdist.engine.steps import number_of_threads
@@ -114,18 +111,20 @@ def choose_cache(
     Returns `stream`; `why`, the rest of a sentence whose subject is the rows.
     Raises InputError if a worker has too little memory even to stream.
     """
+    from dask.utils import format_bytes
+
     limited = all(limit for limit, _ in worker_memory)
     total = sum(limit for limit, _ in worker_memory)
     n_workers = f"{len(worker_memory)} worker{'s' * (len(worker_memory) != 1)}"
-    text = f"{_size(n_bytes)} of rows, {_size(total) if limited else 'no limit'} of memory on {n_workers}"
+    text = f"{format_bytes(n_bytes)} of rows, {format_bytes(total) if limited else 'no limit'} of memory on {n_workers}"
     if mode == "memory" or (mode == "auto" and (not limited or n_bytes <= SHARE_FOR_ROWS * total)):
         return False, f"are kept in memory ({text})"
     tightest, threads = min(worker_memory, key=lambda worker: (worker[0] or float("inf")) / worker[1])
     needed = BLOCKS_WHILE_STREAMING * largest_block * threads
     if tightest and needed > SHARE_FOR_ROWS * tightest:
         raise InputError(
-            f"a worker with {_size(tightest)} of memory and {threads} thread{'s' * (threads != 1)} cannot hold "
-            f"{BLOCKS_WHILE_STREAMING} blocks of up to {_size(largest_block)} for each thread, because rows may take "
+            f"a worker with {format_bytes(tightest)} of memory and {threads} thread{'s' * (threads != 1)} cannot hold "
+            f"{BLOCKS_WHILE_STREAMING} blocks of up to {format_bytes(largest_block)} for each thread, because rows may take "
             f"{100 * SHARE_FOR_ROWS:.0f} % of the memory: write smaller shards (rows_per_shard), or give the workers more memory"
         )
     return True, f"are streamed ({text})"
@@ -144,11 +143,6 @@ def threads_that_fit(n_jobs: int, largest_block: int) -> int:
 
     fit = int(SHARE_FOR_ROWS * memory_here() // (BLOCKS_WHILE_STREAMING * max(largest_block, 1)))
     return max(1, min(number_of_threads(n_jobs), fit))
-
-
-def _size(n_bytes: int) -> str:
-    power = min(max(n_bytes.bit_length() - 1, 0) // 10, 4)
-    return f"{n_bytes / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 @contextmanager
@@ -342,14 +336,6 @@ def started(config: Any, name: str, observer: RunObserver) -> Iterator[tuple[Sta
         yield stages, workers
 
 
-@with_config(CHECKED)
-class _Result(TypedDict):
-    """The file of a result."""
-
-    sha256: Sha256
-    result: Any
-
-
 class ResultCache:
     """A content-addressed cache of results below a folder.
 
@@ -377,16 +363,13 @@ class ResultCache:
         if file not in self._files:
             return None
         try:
-            stored = read_json(f"{self._url}/{file}", _Result)
+            return read_sealed(f"{self._url}/{file}")
         except InputError:  # damaged: the result is computed again and replaced
             return None
-        return stored["result"] if stored["sha256"] == json_digest(stored["result"]) else None
 
     def put(self, label: str, task: Any, result: Any) -> None:
         """Store the result of a task; see `get`."""
-        content = jsonable(result)
-        data = json.dumps({"sha256": json_digest(content), "result": content}, allow_nan=False).encode()
-        write_bytes(f"{self._url}/{self._file(label, task)}", data)
+        write_sealed(f"{self._url}/{self._file(label, task)}", jsonable(result))
 
     def _file(self, label: str, task: Any) -> str:
         return f"{label}-{json_digest([__version__, *self._common, task])[:16]}.json"

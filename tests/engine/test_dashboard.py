@@ -10,7 +10,7 @@ from support.web_server import scraped
 
 from aucdist.engine import workers
 from aucdist.engine.dask import local_client
-from aucdist.engine.workers import FIGURES, KEPT_RUNS, STAGE_SECONDS, link_of, performance_report, put_figures
+from aucdist.engine.workers import FIGURES, KEPT_RUNS, STAGE_SECONDS, performance_report, put_figures
 from aucdist.errors import InputError
 
 
@@ -27,7 +27,7 @@ def page_of_no_runs(monkeypatch):
 
 def scrape(client):
     """Return name, labels and value of all that the scheduler shows to Prometheus."""
-    url = link_of(client).replace("/status", "/metrics")
+    url = client.dashboard_link.replace("/status", "/metrics")
     return {(name, labels): float(value) for name, labels, value in scraped(url)}
 
 
@@ -61,15 +61,6 @@ def test_names_of_runs_cannot_forge_figures(client):
 def test_without_prometheus_there_is_no_page_and_no_fault(client, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
     assert not put_figures(client, "one", {"aucdist_passes": 3.0}, {})
-
-
-def test_a_scheduler_without_http_has_no_link():
-    class Client:
-        @property
-        def dashboard_link(self):
-            raise KeyError("dashboard")
-
-    assert link_of(Client()) is None
 
 
 @pytest.mark.skipif(not find_spec("bokeh"), reason="bokeh is not installed")
@@ -129,4 +120,4 @@ def test_scheduler_workers_and_dashboards_listen_on_loopback_only(client):
 
 
 def test_link_names_loopback(client):
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/status", link_of(client))
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/status", client.dashboard_link)

@@ -8,7 +8,7 @@ import pytest
 from support.web_server import scraped as of_prometheus
 
 from aucdist.engine.dask import local_client
-from aucdist.engine.workers import FIGURES, link_of, put_figures
+from aucdist.engine.workers import FIGURES, put_figures
 
 FILE = Path(__file__).resolve().parents[2] / "infra" / "grafana" / "aucdist.json"
 WORDS = {"sum", "by", "rate", "deriv"}  # of PromQL, as far as the dashboard uses it
@@ -28,7 +28,7 @@ def scraped():
         client.submit(sum, [1]).result()
         workers = client.scheduler_info()["workers"]
         ports = [worker["services"]["dashboard"] for worker in workers.values()]
-        for url in [link_of(client).rpartition("/")[0], *(f"http://127.0.0.1:{port}" for port in ports)]:
+        for url in [client.dashboard_link.rpartition("/")[0], *(f"http://127.0.0.1:{port}" for port in ports)]:
             for name, labels, _ in of_prometheus(f"{url}/metrics"):
                 labels_of.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
     return labels_of

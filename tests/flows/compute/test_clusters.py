@@ -220,17 +220,20 @@ def test_auto_keeps_what_fits_in_half_of_the_memory(cache, memory, rooms, stream
 
 
 def test_it_says_why():
-    assert choose_cache("auto", 8 * GIB, 2**26, TWO)[1] == "are streamed (8 GiB of rows, 2 GiB of memory on 2 workers)"
+    assert (
+        choose_cache("auto", 8 * GIB, 2**26, TWO)[1]
+        == "are streamed (8.00 GiB of rows, 2.00 GiB of memory on 2 workers)"
+    )
     here = choose_cache("auto", 900, 900, [(0, 1)])[1]
     assert here == "are kept in memory (900 B of rows, no limit of memory on 1 worker)"
 
 
 def test_blocks_that_are_too_large_to_stream_are_refused():
     assert choose_cache("auto", 8 * GIB, GIB // 8, TWO)[0]
-    said = r"1 GiB of memory and 1 thread cannot hold .* blocks of up to 128 MiB .*rows_per_shard"
+    said = r"1.00 GiB of memory and 1 thread cannot hold .* blocks of up to 128.50 MiB .*rows_per_shard"
     with pytest.raises(InputError, match=said):
         choose_cache("auto", 8 * GIB, GIB // 8 + 2**20 // 2, TWO)
-    with pytest.raises(InputError, match="1 GiB of memory and 4 threads"):
+    with pytest.raises(InputError, match=r"1\.00 GiB of memory and 4 threads"):
         choose_cache("stream", 8 * GIB, GIB // 16, [(8 * GIB, 1), (GIB, 4)])
 
 

@@ -45,6 +45,15 @@ def test_figures_come_once_a_second_and_when_it_is_done(sent, monkeypatch):
     assert stages == {"fit": pytest.approx(1.6), "evaluate": 0.0}
 
 
+def test_a_scheduler_without_http_has_no_link(sent):
+    lines = []
+    observer = MetricsObserver(LineObserver(lines.append), "run")
+    with observer.report_to(client()):
+        assert lines.pop() == "  dashboard http://127.0.0.1:1/status"
+    with observer.report_to(client(dashboard_link=property(lambda self: {}["dashboard"]))):
+        assert lines == ["  run run"]
+
+
 def test_tasks_and_sizes(sent):
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
     with observer.report_to(client()):

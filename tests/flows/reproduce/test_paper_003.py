@@ -153,7 +153,7 @@ def test_optimisers(tmp_path: Path) -> None:
     }  # fmt: skip
     result = run(write(tmp_path, paper(fast=experiment)))
     (task,) = Path(result["run"]).glob("tasks/fast/eight/*.json")
-    of_task = json.loads(task.read_text())["result"]
+    of_task = json.loads(task.read_text())["content"]
     assert of_task["log_loss"].keys() == {"lipschitz", "gradient", "newton"}
     starts = {values[0] for values in of_task["log_loss"].values()}
     assert len(starts) == 1

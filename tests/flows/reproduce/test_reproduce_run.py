@@ -147,7 +147,7 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
     for system in ("rows", "steps"):
         (of_fold,) = tasks.glob(f"{system}-0-1*")
-        of_task = json.loads(of_fold.read_text())["result"]
+        of_task = json.loads(of_fold.read_text())["content"]
         assert of_task["steps"] == [50, 100, 150, 200]
         assert of_task["optimum"]["relative_gap"] <= 1e-4
         assert min(of_task["objective"]) >= of_task["optimum"]["dual"]
