@@ -222,7 +222,7 @@ def of_passes() -> Sentences:
             f"One of them, skin with `max_fpr` 0.1, ended at {top.set_index(['data', 'value'])['primal']['skin', 0.1]:.4f}:",
         ),
         (
-            "docs/pages/how-to/thresholds.md",
+            "docs/pages/how-to/top-of-the-list.md",
             f"on {on[0.1]} of five data sets with `max_fpr` 0.1, and on {on[0.05]} of them with 0.05 and with 0.01",
         ),
     ]
@@ -300,7 +300,7 @@ def of_the_top() -> Sentences:
             f"{theirs['max']:,.0f}.",
         ),
         (
-            "docs/pages/how-to/thresholds.md",
+            "docs/pages/how-to/top-of-the-list.md",
             f"better than logistic regression on {plain['wins']:.0f} and worse on {plain['loses']:.0f}. Against LightGBM, it is "
             f"better on {trees['wins']:.0f}, worse on {trees['loses']:.0f} and not significantly different on "
             f"{trees['ties']:.0f} ([benchmarks]",

@@ -9,8 +9,9 @@ from support.printed import differences, script
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages" / "examples"
 DATA = {
-    "churn": "tables/hr.csv", "credit": "tables/german.csv", "intrusion": "uci/kddcup.data_10_percent.xz",
-    "news-topics": "libsvm/news20.xz", "rare-disease": "keel/cleveland-0_vs_4.dat", "search-list": "rank/lightgbm-rank.t.xz",
+    "churn": "tables/hr.csv", "credit": "tables/german.csv", "credit-cards": "tables/UCI_Credit_Card.csv",
+    "intrusion": "uci/kddcup.data_10_percent.xz", "news-topics": "libsvm/news20.xz", "rare-disease": "keel/cleveland-0_vs_4.dat",
+    "search-list": "rank/lightgbm-rank.t.xz",
 }  # fmt: skip
 QUICK = ("search-list",)
 """The others take commands, many fits or minutes."""

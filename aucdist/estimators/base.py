@@ -43,9 +43,8 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
         ----------
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
             float32 stays float32; sums are float64 either way. Each chunk of a dask collection becomes a block on the worker that
-            holds the chunk.
-            In a table of pandas, polars or pyarrow, each value of a column of categories or strings becomes a 0/1 feature: see
-            `aucdist.estimators.tables`.
+            holds the chunk. In a table of pandas, polars or pyarrow, each value of a column of categories or strings becomes a
+            0/1 feature: see the page "Pandas and scikit-learn" of the documentation.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's metrics.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted

@@ -45,20 +45,21 @@ class HingeClassifier(LinearClassifier):
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
+        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
+        Scale the features first.
     solver : str, dict or Solver, default="sdcd"
         With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
         ``comid``, ``rda`` and ``psa``.
 
-        Use ``sdcd`` for L2: it is dual coordinate descent in a random order, and its relative gap reaches `tol`. ``cdcd``
-        does the same in the order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features.
-        ``comid``, ``rda`` and ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball.
-        ``pegasos`` takes steps along single rows. ``scd``, ``comid``, ``rda``, ``psa`` and ``pegasos`` come near the minimum,
-        but their lower bound stays far below it. They therefore usually end after `max_passes`, with a ConvergenceWarning. A
-        name stands for the default parameters of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or
-        ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
+        Use ``sdcd`` for L2: it is dual coordinate descent in a random order, and its relative gap reaches `tol`. ``cdcd`` does
+        the same in the order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features. ``comid``,
+        ``rda`` and ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball. ``pegasos``
+        takes steps along single rows. ``scd``, ``comid``, ``rda``, ``psa`` and ``pegasos`` come near the minimum, but their lower
+        bound stays far below it. They therefore usually end after `max_passes`, with a ConvergenceWarning. A name stands for the
+        default parameters of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``, a
+        class of `aucdist.papers.scd`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
         `tol`.

@@ -159,7 +159,7 @@ class LinearClassifier(BlockClassifier):
         -------
         Additive
             Its ``shapes`` and ``interactions`` are in the units of the features. The sum of all contributions and ``constant`` is
-            the score. See `aucdist.maps.explain`.
+            the score.
 
         Raises
         ------

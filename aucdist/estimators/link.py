@@ -69,13 +69,12 @@ class LinkClassifier(LinearClassifier):
         - ``probit``: the normal distribution function.
         - ``cloglog``: ``1 - exp(-exp(u))``.
     loss : {"calibrated", "likelihood"}, default="calibrated"
-        ``calibrated`` is convex for every link, see `aucdist.probability.links`. ``likelihood`` is minus the log-likelihood.
-        It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, both losses
-        are the same.
+        ``calibrated`` is convex for every link. ``likelihood`` is minus the log-likelihood. It is convex except for ``gev`` with
+        xi > 0, where the fit ends at a stationary point. For ``logit``, both losses are the same.
     xi : float, "map", "bayes" or None, default=None
         The shape of ``gev``, at least -1, and below 1 with the calibrated loss. None and ``"map"`` choose the mode of its
-        posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both are in
-        `aucdist.papers.gev.shape` and have priors of width 1 on the weights, so standardise the features first.
+        posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both have priors of width 1 on
+        the weights, so standardise the features first.
     lam : float or None, default=None
         The regularisation strength (scikit-learn's `alpha`). None means ``1e-3 * 4 p (1 - p)``, where p is the share of
         positives: 1e-3 for balanced classes and 4e-6 for one positive in a thousand. The curvature of the mean loss is
@@ -94,15 +93,16 @@ class LinkClassifier(LinearClassifier):
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
+        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
+        Scale the features first.
     solver : str, dict or Solver, default="newton"
-        Use ``newton``, which is Newton's method and takes about a dozen rounds. ``lipschitz`` is the method of the paper,
-        steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not
-        work for the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient`` is steepest descent
-        with a bisection. ``{"name": "lipschitz", "momentum": False}`` or ``Lipschitz(momentum=False)`` takes the steps as
-        published: see `aucdist.papers.gev`.
+        Use ``newton``, which is Newton's method and takes about a dozen rounds. ``lipschitz`` is the method of the paper, whose
+        steps all use one fixed matrix. Its rounds are cheaper, but there are many of them if positives are rare. It does not work
+        for the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient`` is steepest descent with a
+        bisection. ``{"name": "lipschitz", "momentum": False}`` or ``Lipschitz(momentum=False)`` takes the steps as published. The
+        classes are in `aucdist.papers.gev`.
     tol : float, default=1e-6
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
         `tol`. If the loss is not convex, there is no lower bound, and the fit ends when the gradient is short enough.

@@ -143,11 +143,11 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
 class MarginMeanClassifier(BlockClassifier):
     r"""A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 
-    Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, or the same in
-    the space of a Gaussian kernel, after Lu, Zhang and Cai (2019), algorithms 1 to 4. Here D_i is the size of the other class
-    divided by that of the class of row i. The certificate is a bound on how far the objective exceeds its minimum. Its
-    ``primal`` and ``dual`` include the constant ``lam1^2 |c|^2 / 2``, where c is the mean of D_i y_i x_i. With it, the objective
-    is a sum of squares and losses (`aucdist.papers.zovr.solvers`).
+    Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, or the same in the
+    space of a Gaussian kernel, after Lu, Zhang and Cai (2019), algorithms 1 to 4. Here D_i is the size of the other class divided
+    by the size of the class of row i. The certificate is a bound on how far the objective exceeds its minimum. Its ``primal`` and
+    ``dual`` include the constant ``lam1^2 |c|^2 / 2``, where c is the mean of D_i y_i x_i. With it, the objective is a sum of
+    squares and losses.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class MarginMeanClassifier(BlockClassifier):
         ``svrg`` takes variance-reduced steps along gradients. It is the only one that usually reaches `tol`. ``zovr`` is the
         solver of the paper, with variance-reduced steps by values of the loss, and ``zo-sgd`` takes plain steps. A fit that has
         not reached `tol` after `n_outer` rounds ends there, with a ConvergenceWarning. A name stands for the default parameters
-        of the solver. Give other parameters as ``{"name": "zovr", "n_outer": 50}`` or ``ZOVR(n_outer=50)``: see
+        of the solver. Give other parameters as ``{"name": "zovr", "n_outer": 50}`` or ``ZOVR(n_outer=50)``, a class of
         `aucdist.papers.zovr`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most

@@ -93,21 +93,21 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The regularisation strength (scikit-learn's `alpha`). Search 1e-1 to 1e-4, or 1e-2 to 1e-6 if fewer than 1 % of the
-        rows are positive or if there are thousands of positives. With `max_fpr`, end at 1e-4 for rare classes as well.
-        Unlike that of `LinkClassifier`, the default does not depend on the share of positives.
+        The regularisation strength (scikit-learn's `alpha`). Search 1e-1 to 1e-4, or 1e-2 to 1e-6 if fewer than 1 % of the rows
+        are positive or if there are thousands of positives. With `max_fpr`, search 1e-2 to 1e-4. Unlike the default of
+        `LinkClassifier`, it does not depend on the share of positives.
     penalty : {"l2", "l1", "group-l1"} or None, default=None
         Only for the solver ``all-pairs``. None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which sets
         weights to 0. It usually needs more passes than "l2". "group-l1" is ``lam`` times the sum of
         ``sqrt(size) |w_g|_2`` over groups of weights, and leaves whole groups out. With ``features="bins"``, a group has all
         weights of a feature or of an interaction. Without a map, each weight is its own group.
     max_fpr : float or None, default=None
-        Only for the solver ``all-pairs``. The fit minimises a convex bound for the partial AUC, the area under the ROC curve
-        up to this false positive rate (above 0 and at most 1). Only this share of the negatives counts in the loss: those
-        with the highest scores. See `aucdist.pairs.top_negatives`. Choose it somewhat larger than the false positive rate at
-        which you work: with few negatives in the loss, the fit overfits them. With few negatives in all, use
-        `max_false_positives`. The objective is convex and has a certificate. If these negatives cannot be separated from the
-        positives, the minimum is near w = 0, and a `CollapseWarning` says so.
+        Only for the solver ``all-pairs``. The fit minimises a convex bound for the partial AUC, the area under the ROC curve up
+        to this false positive rate (above 0 and at most 1). Only this share of the negatives counts in the loss: the negatives
+        with the highest scores. Choose it somewhat larger than the false positive rate at which you work: with few negatives in
+        the loss, the fit overfits them. With few negatives in all, use `max_false_positives`. The objective is convex and has a
+        certificate. If these negatives cannot be separated from the positives, the minimum is near w = 0, and a `CollapseWarning`
+        says so.
     max_false_positives : int or None, default=None
         Only for the solver ``all-pairs``. Like `max_fpr`, with a number of negatives instead of a share. With sample weights,
         it is their total weight. With 1, only the highest-scoring negative counts, as in TopPush and the infinite push.
@@ -116,27 +116,28 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         "pairs", the default, every pair counts the same. With "groups", every group counts the same, however many pairs it
         has.
     grade_weight : {"difference", "one"} or None, default=None
-        Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. The labels are grades, where larger is more relevant,
-        and a pair is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
-        `aucdist.pairs.groups`.
+        Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. The labels are grades, where larger is more relevant, and
+        a pair is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1: see the
+        page "Groups and ranking" of the documentation.
     monotone : mapping, "auto" or None, default=None
         Only for the solver ``all-pairs``. Features in which the score must rise or fall, such as ``{"age": "increasing", 3:
-        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
-        five fits, each without a fifth of the rows, agree on it. This works without a feature map, with ``"bins"``, whose
-        shapes then rise or fall (the value of the bin of missing values is free), and with ``"leaves"``. The minimum and its
-        certificate are those of the constrained problem.
+        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five
+        fits, each without a fifth of the rows, agree on it. This works without a feature map, with ``"bins"``, whose shapes then
+        rise or fall (the value of the bin of missing values is free), and with ``"leaves"``. The certificate holds for the
+        constrained problem.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
+        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
+        Scale the features first.
     solver : str, dict or Solver, default="all-pairs"
-        Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The
-        others are published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``,
-        ``oam-seq``, ``oam-gra``. The last four stop after a fixed number of steps, and their lower bound does not approach
-        the minimum. A name stands for the default parameters of the solver. Give other parameters as ``{"name": "sdcd",
-        "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.papers.sdcd`.
+        Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The others are
+        published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``, ``oam-seq``,
+        ``oam-gra``. The last four stop after a fixed number of steps, and their lower bound does not approach the minimum. A name
+        stands for the default parameters of the solver. Give other parameters as ``{"name": "sdcd", "epochs": 10}`` or
+        ``SDCD(epochs=10)``, a class of `aucdist.papers.sdcd`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
         `tol`.
@@ -148,9 +149,9 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn at random. ``all-pairs`` and ``oam-inf`` draw nothing.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
-        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, which takes five more fits. See
+        the page "Calibration" of the documentation. ``logit`` and ``gev`` are links with a slope and an offset, and ``gev`` has a
+        shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
@@ -292,18 +293,18 @@ class PairwiseRampClassifier(PairRankingClassifier):
         features, try values from 1e-5 to 1e-2.
     max_fpr : float or None, default=None
         Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1. Only this
-        share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.pairs.smooth`. Choose it
-        somewhat larger than the false positive rate at which you work: with few negatives in the loss, the fit overfits them.
-        With few negatives in all, use `max_false_positives`. The fit starts from certified minima of the pairwise hinge, which
-        count as passes, unless `warm_start` gives it another start.
+        share of the negatives, the highest-scoring ones, counts in the mean. Choose it somewhat larger than the false positive
+        rate at which you work: with few negatives in the loss, the fit overfits them. With few negatives in all, use
+        `max_false_positives`. The fit starts from certified minima of the pairwise hinge, which count as passes, unless
+        `warm_start` gives it another start.
     max_false_positives : int or None, default=None
         Like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total weight.
     group_weight : {"pairs", "groups"} or None, default=None
-        With `groups` in `fit`: the mean is over all pairs ("pairs", the default), or each group counts the same, however
-        many pairs it has ("groups").
+        How groups are weighted if `fit` gets `groups`. With "pairs", the default, every pair counts the same. With "groups",
+        every group counts the same, however many pairs it has.
     grade_weight : {"difference", "one"} or None, default=None
-        The labels are grades, where larger is more relevant, and a pair is any two rows (of one group) with different
-        grades. Its weight is the difference of its grades, or 1. See `aucdist.pairs.groups`.
+        The labels are grades, where larger is more relevant, and a pair is any two rows (of one group) with different grades. Its
+        weight is the difference of its grades, or 1: see the page "Groups and ranking" of the documentation.
     monotone : mapping, "auto" or None, default=None
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or position.
         With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits, each without a different
@@ -312,11 +313,11 @@ class PairwiseRampClassifier(PairRankingClassifier):
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. Other edges, landmarks or trees are not compared.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
+        its basis functions. Other edges, landmarks or trees are not compared. With ``"auto"``, cross-validation within the
+        training rows chooses the map and `lam` by the AUC, or by another metric: ``{"map": "auto", "metric":
+        "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : {"lbfgs"}, default="lbfgs"
-        See `aucdist.pairs.smooth`; deterministic.
+        L-BFGS, which draws nothing at random.
     tol : float, default=1e-3
         The fit ends when the minimum of a convex majorant, which equals the objective at the weights, is lower by at most this
         share: see `majorant_gap_`.
@@ -328,9 +329,9 @@ class PairwiseRampClassifier(PairRankingClassifier):
     random_state : int, RandomState or None, default=None
         Accepted for consistency with other estimators. Nothing is drawn at random.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
-        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, which takes five more fits. See
+        the page "Calibration" of the documentation. ``logit`` and ``gev`` are links with a slope and an offset, and ``gev`` has a
+        shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
@@ -430,12 +431,12 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1.
     group_weight : {"pairs", "groups"} or None, default=None
-        Only for the solver ``exact`` with up to 1,000 weights. With `groups` in `fit`: the mean is over all pairs ("pairs", the
-        default), or each group counts the same, however many pairs it has ("groups").
+        Only for the solver ``exact`` with up to 1,000 weights. How groups are weighted if `fit` gets `groups`. With "pairs", the
+        default, every pair counts the same. With "groups", every group counts the same, however many pairs it has.
     grade_weight : {"difference", "one"} or None, default=None
         Only for the solver ``exact`` with up to 1,000 weights. The labels are grades, where larger is more relevant, and a pair
-        is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
-        `aucdist.pairs.groups`.
+        is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1: see the page
+        "Groups and ranking" of the documentation.
     monotone : mapping, "auto" or None, default=None
         Only for the solver ``exact`` with up to 1,000 weights. Features in which the score must rise or fall, such as ``{"age":
         "increasing", 3: "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a
@@ -444,14 +445,15 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
+        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
+        Scale the features first.
     solver : str, dict or Solver, default="exact"
         ``exact`` solves a linear system, directly up to 1,000 features and by conjugate gradients beyond; it is deterministic.
         ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc`` one. The last two take a
-        fixed number of steps, so they may end above `tol`, with a ConvergenceWarning. A name stands for the default parameters
-        of the solver. Give other parameters as ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``: see
+        fixed number of steps, so they may end above `tol`, with a ConvergenceWarning. A name stands for the default parameters of
+        the solver. Give other parameters as ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``, a class of
         `aucdist.papers.tpauc`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
@@ -464,9 +466,9 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     random_state : int, RandomState or None, default=None
         The seed of the rows that ``svrg`` draws, of their order in ``tpauc`` and ``opauc``, and of the sketch of ``opauc``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
-        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, which takes five more fits. See
+        the page "Calibration" of the documentation. ``logit`` and ``gev`` are links with a slope and an offset, and ``gev`` has a
+        shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
@@ -558,14 +560,15 @@ class UnivariateRankingClassifier(RankingClassifier):
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
+        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
+        Scale the features first.
     solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
-        gradient descent of the paper, for the exponential and for the square loss. They take a fixed number of steps and
-        usually end above `tol`, with a ConvergenceWarning. A name stands for the default parameters of the solver. Give
-        other parameters as ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.papers.tpauc`.
+        gradient descent of the paper, for the exponential and for the square loss. They take a fixed number of steps and usually
+        end above `tol`, with a ConvergenceWarning. A name stands for the default parameters of the solver. Give other parameters
+        as ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``, a class of `aucdist.papers.tpauc`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
         `tol`.
@@ -577,9 +580,9 @@ class UnivariateRankingClassifier(RankingClassifier):
     random_state : int, RandomState or None, default=None
         The seed of the order of the rows, for ``uni-exp`` and ``uni-squ``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
-        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, which takes five more fits. See
+        the page "Calibration" of the documentation. ``logit`` and ``gev`` are links with a slope and an offset, and ``gev`` has a
+        shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.

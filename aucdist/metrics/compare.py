@@ -199,7 +199,7 @@ def partial_auc_test(
 ) -> Difference:
     """Test whether two models have the same partial AUC; see `aucdist.metrics.partial_roc_auc_difference`.
 
-    What a row adds to the difference is that of its two placements, as `aucdist.metrics.partial.placements_up_to` defines them.
+    A row adds the difference of its two placements, as `aucdist.metrics.partial.placements_up_to` defines them.
     """
     SHARE.check("max_fpr", max_fpr)
     scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0

@@ -282,8 +282,7 @@ def expected_cost_interval(
     The share of positives is taken as known. The cost is then a weighted sum of two independent shares with known weights: the
     positives that are missed and the negatives that are flagged. Their Clopper-Pearson intervals are combined by the method of
     variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances
-    to the ends are added. If costs differ by row, Stringer's bounds replace those of Clopper and Pearson: see
-    `aucdist.metrics.decisions.DecisionCosts`.
+    to the ends are added. If costs differ by row, Stringer's bounds replace the intervals of Clopper and Pearson.
 
     Parameters
     ----------
