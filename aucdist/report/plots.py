@@ -75,7 +75,7 @@ def roc(
         y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
         axes.fill(np.maximum(x, smallest), y, color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: _roc_points(counts, smallest))
-    chance = np.geomspace(smallest, 1, 100) if smallest else np.array([0.0, 1.0])
+    chance = np.geomspace(smallest or 1e-3, 1, 100)
     axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
     if max_fpr is not None:
         axes.axvline(max_fpr, color=NEG, label="trained up to here")

@@ -45,6 +45,8 @@ NO_TEST_ROWS = (
     "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
     "with `data.test`."
 )
+MIN_TIED, MANY_TIED = 5, 0.25
+"""A warning is given if so many rows, and this share of the flagged ones, have the lowest score that is flagged."""
 RARE_SHARE = 0.1
 """Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
 DEFAULT_THRESHOLDS = {
@@ -155,7 +157,7 @@ def _two_classes(report: Report) -> Json:
     return {
         "which": rows,
         "sentences": _verdict_of_two(report, shown, rows, interval),
-        "warnings": _warnings_of_two(report, interval, [_sentence(str(warning.message)) for warning in caught]),
+        "warnings": _warnings_of_two(report, shown, rows, interval, [str(warning.message) for warning in caught]),
         "population": _population_text(report),
         "area": ranking.auc(shown),
         "error": (error := ranking.auc_error(shown)) and rounded_up_text(error),
@@ -176,10 +178,6 @@ def _two_classes(report: Report) -> Json:
     }
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def _default_threshold(run: Json) -> str:
     """Describe in sentences how the threshold was set without an operating point."""
     rows = SET_ON[run.get("threshold_rows", {}).get("rows", "training")]
@@ -190,7 +188,9 @@ def _default_threshold(run: Json) -> str:
     )
 
 
-def _warnings_of_two(report: Report, interval: Estimate | None, more: list[str]) -> list[str]:
+def _warnings_of_two(
+    report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None, more: list[str]
+) -> list[str]:
     certificate, texts = report.run["certificate"], []
     if (status := certificate["status"]) == "stationary":
         texts.append(
@@ -207,7 +207,14 @@ def _warnings_of_two(report: Report, interval: Estimate | None, more: list[str])
         texts.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
         )
-    return texts + more + list(report.leaks)
+    tied, *others = (shown.pos + shown.neg)[shown.values > report.threshold].tolist() or [0.0]
+    if "operating_point" in report.run and tied >= max(MIN_TIED, MANY_TIED * sum(others, tied)):
+        texts.append(
+            f"{count_text(tied)} {rows} rows have the lowest score that is flagged. Rows with equal features have equal scores, "
+            "so they are flagged together. The scores that set the threshold may have differed between such rows, so the model "
+            "may flag many more or fewer rows than its target says."
+        )
+    return [*texts, *(f"{text[0].upper()}{text[1:]}." for text in more), *report.leaks]
 
 
 def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None) -> list[tuple[str, str]]:

@@ -37,8 +37,7 @@ def search_section(search: Json) -> Json:
     """Return the variables of the section in the template.
 
     `search`: the object that ``aucdist cv --json`` prints.
-    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first; ``class_noun``,
-        "class" or "topic".
+    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first.
     """
     by_class, table = search.get("of_classes", {}), search["table"]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
@@ -51,14 +50,12 @@ def search_section(search: Json) -> Json:
         "table": {
             "parameters": list(search["best"]),
             "metric": metric.heading,
-            "counts_features": any("features_kept" in row for row in rows),
             "n_left_out": len(table) - len(rows),
             "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
         },
         "classes": sorted(
             by_class.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else metric.sign * row["mean"]
         ),
-        "class_noun": "topic" if by_class.get("topics") else "class",
     }
 
 
@@ -108,8 +105,8 @@ def additive_section(
     `n_halves`: the number of fits, each to a half of the training rows.
     `n_rows`: the number of training rows.
     """
-    features, has_directions = schema.feature_names, directions is not None and bool(directions.any())
-    categories = {} if bands or has_directions else schema.categories
+    features = schema.feature_names
+    categories = {} if bands or (directions is not None and directions.any()) else schema.categories
     binary = {features[shape.feature] for shape in parts.shapes if np.round(shape.edges, 9).tolist() == [0.5]}
     drawn = _columns(parts.shapes, features, categories)
     band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
@@ -124,8 +121,7 @@ def additive_section(
             figure["note"] = _ends_text(np.array([adds for *_, adds in cells]))
             if len(cells) > MAX_SHAPES:
                 figure["note"] += f"; the {MAX_SHAPES} most frequent of {len(cells)} values"
-            frequent = sorted(cells, key=lambda cell: -cell[1])[:MAX_SHAPES]
-            figure["bars"] = sorted(frequent, key=lambda cell: -cell[2])
+            figure["bars"] = sorted(sorted(cells, key=lambda cell: -cell[1])[:MAX_SHAPES], key=lambda cell: -cell[2])
         else:
             figure["figure"] = plots.inline_svg(
                 f"feature-{k}", f"Shape of {name}", figure["note"], shape_plot, 216.0,
@@ -145,17 +141,14 @@ def additive_section(
             )  # fmt: skip
             heats.append({"name": title, "note": note, "figure": svg})
     return {
-        "ranking": sorted(ranking, key=lambda row: -row[1])[:MAX_SHAPES],
-        "n_parts": len(ranking),
+        "ranking": sorted(ranking, key=lambda row: -row[1]),
         "reach": reach,
         "shapes": figures,
         "n_halves": n_halves,
-        "has_directions": has_directions,
         "interactions": heats,
         "widest": widest,
         "points": _points(_columns(parts.shapes, features, schema.categories)),
         "binary": binary,
-        "infinite": math.inf,
     }
 
 

@@ -238,6 +238,8 @@ def baseline(auc: float, precision: float, **differences: tuple[float, float, fl
     return {"name": "LightGBM", "test_auc": auc, "average_precision": precision, "rates": rates, "differences": ends}
 
 
+RATE = {"value": 0.08, "interval": None}
+POINT = {"target": {"alerts": 0.05}, "rows": "test"} | dict.fromkeys(("recall", "fpr", "precision", "alerts"), RATE)
 UP, UNSURE, DOWN = (0.02, 0.01, 0.03), (0.02, -0.01, 0.05), (-0.02, -0.03, -0.01)
 
 
@@ -316,6 +318,17 @@ def test_without_an_alert_the_precision_is_undefined_and_one_positive_row_is_not
     assert "rows with the highest scores" not in text
 
 
+def test_rows_of_one_score_that_are_flagged_together_are_a_reason_to_doubt_the_target(report):
+    y = np.where(np.arange(1000) % 10 == 0, 1, -1)
+    run = report.run | {"operating_point": POINT}
+    for n_tied, warned in ((60, True), (4, False)):
+        values = np.concatenate([np.linspace(2, 3, 20), np.full(n_tied, 1.0), np.linspace(-1, 0, 980 - n_tied)])
+        tied = replace(with_test(report, ScoreCounts.from_scores(y, values, None)), run=run)
+        said = f"{n_tied} test rows have the lowest score that is flagged. Rows with equal features have equal scores"
+        assert (said in render_run_page(tied)) == warned
+        assert said not in render_run_page(replace(tied, run=report.run))
+
+
 def test_a_tile_has_the_alerts(report, page):
     _, test = report.classes[0]
     above = test.values > 0.75
@@ -330,8 +343,8 @@ def test_a_tile_has_the_alerts(report, page):
 @pytest.mark.parametrize("pairs", [[], [{"name": "age, height", "note": "", "figure": ""}]], ids=["without", "with"])
 def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(report, pairs):
     additive = {
-        "interactions": pairs, "ranking": [("age", 1.0)], "n_parts": 1, "has_directions": False, "n_halves": None, "shapes": [],
-        "points": [], "infinite": math.inf, "reach": 1.0, "binary": set(), "widest": 1.0,
+        "interactions": pairs, "ranking": [("age", 1.0)], "n_halves": None, "shapes": [],
+        "points": [], "reach": 1.0, "binary": set(), "widest": 1.0,
     }  # fmt: skip
     other, run = baseline(0.9, 0.9, test_auc=UP, average_precision=UP), "my runs/x"
     bins = replace(report, run=report.run | {"run": run, "baselines": [other]}, map_name="bins", additive=additive)
