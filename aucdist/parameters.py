@@ -141,7 +141,7 @@ def check_constraints(thing: Any) -> None:
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass whose objects are compared by identity, because ``==`` of arrays is no single truth."""
+    """Make a class a frozen dataclass whose objects are compared by identity, because ``==`` of arrays gives an array."""
     return dataclass(frozen=True, eq=False)(cls)
 
 

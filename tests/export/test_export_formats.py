@@ -113,8 +113,8 @@ def test_a_category_that_is_refused_has_no_score_where_missing_numbers_are_fille
     model = model_of(tmp_path, table(200, 1), source={**SOURCE, "unknown": "error"})
     file, rows = tmp_path / "new.csv", table(2, 5, missing=False).assign(row=[0, 1])
     rows.assign(browser=["chrome", "lynx"]).to_csv(file, index=False)
-    for found in (by_reader(model, file)[0], by_sql(model, file)["score"], by_onnx(model, file)["score"]):
-        assert np.isnan(found).tolist() == [False, True]
+    for column in (by_reader(model, file)[0], by_sql(model, file)["score"], by_onnx(model, file)["score"]):
+        assert np.isnan(column).tolist() == [False, True]
 
 
 def test_numbers_are_the_same_however_they_are_written(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_numbers_are_the_same_however_they_are_written(tmp_path: Path) -> None:
     file, rows = tmp_path / "new.csv", table(3, 5, missing=False).assign(row=range(3))
     rows.assign(age=["20", "20.0", ""], browser=["17", "17.0", "17"]).to_csv(file, index=False)
     expected = scores(model, file)
-    for found in (by_reader(model, file)[0], by_sql(model, file)["score"], by_onnx(model, file)["score"]):
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    for column in (by_reader(model, file)[0], by_sql(model, file)["score"], by_onnx(model, file)["score"]):
+        np.testing.assert_allclose(column, expected, rtol=1e-9)
 
 
 def test_a_tree_that_asks_only_whether_a_value_is_missing(tmp_path: Path) -> None:
