@@ -87,14 +87,15 @@ class TimeSplit:
     groups, latest : ndarray of shape (n_groups,), or None
         The groups, ascending, and the time of the last row of each, which counts for all of its rows.
     per_day : dict of str to float
-        ``test`` rows and ``training`` rows in a unit of the time, from the first of them to the last, for dates a day.
+        ``test`` rows and ``training`` rows in a unit of the time, from the first of them to the last, for dates a day. With
+        groups, all rows, because a side has only a part of the rows of each day.
     """
 
     column: int
     start: float
     stop: float
-    n_test: tuple[int, int]
-    n_train: tuple[int, int]
+    n_test: tuple[int, ...]
+    n_train: tuple[int, ...]
     groups: np.ndarray | None = None
     latest: np.ndarray | None = None
     per_day: dict[str, float] = field(default_factory=dict)
@@ -132,21 +133,20 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     InputError
         If a side has no rows or, for two classes, rows of one class only.
     """
-    time, y, group, coded = joined_columns(
+    own, y, group, coded = joined_columns(
         each(lambda block: (Columns(block)[column], block.y, block.group, block.code))
     )
-    groups = latest = None
+    time, groups, latest = own, None, None
     if group is not None:
         groups, at = np.unique(group, return_inverse=True)
         latest = np.full(len(groups), -np.inf)
-        np.maximum.at(latest, at, np.where(np.isnan(time), -np.inf, time))
+        np.maximum.at(latest, at, np.where(np.isnan(own), -np.inf, own))
         time = latest[at]
     ordered = np.sort(time[np.isfinite(time)])
     if len(ordered) == 0 or ordered[0] == ordered[-1]:
         raise InputError(
-            "the rows cannot be split by time, because "
-            + ("all have the same time" if len(ordered) else "no row has a time")
-            + ": name another column under `test.time`, or split by `fraction`"
+            f"the rows cannot be split by time, because {'all have the same time' if len(ordered) else 'no row has a time'}: "
+            "name another column under `test.time`, or split by `fraction`"
         )
     n_last = round(last * len(ordered))
     starts = np.unique(ordered)[1:]
@@ -154,9 +154,10 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     sides = {"test": time >= start, "training": ~(time >= start - gap)}
     counts, per_day = {}, {}
     for side, rows in sides.items():
-        days = np.floor(time[rows & np.isfinite(time)])
+        # with whole groups, a side has only a part of the rows of its days
+        days = np.floor(own[(rows | (group is not None)) & np.isfinite(own)])
         per_day[side] = len(days) / float(np.ptp(days) + 1) if len(days) else 0.0
-        counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
+        counts[side] = tuple(np.bincount(y[rows] == 1, minlength=2).tolist())
         if not rows.any() or (coded is None and 0 in counts[side]):
             raise InputError(
                 f"after the split by time, {'there is one class only in the' if rows.any() else 'there are no'} {side} rows: "

@@ -237,6 +237,13 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
         find_time_split(each_of([Block.of(np.ones((400, 1)), y)]), 0, 0.2)
 
 
+def test_rows_of_a_day_are_those_of_all_groups() -> None:
+    random, day = np.random.default_rng(0), np.repeat(np.arange(100.0), 20)
+    user = random.integers(0, 50, 2000)  # all of them have rows until the last days
+    block = Block.of(day[:, np.newaxis], np.where(random.random(2000) < 0.3, 1, -1), group=user)
+    assert find_time_split(each_of([block]), 0, 0.25).per_day == {"test": 20, "training": 20}
+
+
 def test_a_parquet_file_whose_rows_are_damaged_is_named() -> None:
     visits().to_parquet("rows.parquet")
     data = bytearray(Path("rows.parquet").read_bytes())
