@@ -53,7 +53,7 @@ class Number:
         if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGEST_INTEGER:
             raise InputError(
                 f"{name} is an integer of {int(value).bit_length()} bits, and at most 63 are possible"
-                + ("" if self.whole else f": write it as a float, such as {name}=1e20")
+                f"{'' if self.whole else f': write it as a float, such as {name}=1e20'}"
             )
         if isinstance(value, kind) and not isinstance(value, bool) and self.holds(value):
             return

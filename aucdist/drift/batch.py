@@ -59,7 +59,7 @@ def performance(
         ``low``, ``high``. Empty where a class has no rows.
     """
     n_pos = int((y == 1).sum())
-    metrics: dict[str, dict[str, float]] = {}
+    metrics: Json = {}
     if 0 < n_pos < len(y):
         counts = ScoreCounts.from_scores(y, scores)
         with warnings.catch_warnings(action="ignore"):
@@ -69,8 +69,7 @@ def performance(
                 metrics["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))
         point = operating_point(counts, 0.0)
         metrics |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
-        p = np.zeros(0) if probability is None else probability(scores)[:, 1]
-        if (expected := float(p.sum())) > 0:
+        if probability is not None and (expected := float((p := probability(scores)[:, 1]).sum())) > 0:
             ratio, reach = n_pos / expected, Z_95 * math.sqrt(float((p * (1 - p)).sum())) / expected
             metrics["calibration"] = {"value": ratio, "low": max(ratio - reach, 0.0), "high": ratio + reach}
     return {"rows": len(y), "n_pos": n_pos, "metrics": metrics}
@@ -85,7 +84,7 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
         ``classes``: for each of these ``name``, ``n_pos`` and ``auc``.
     """
     measured = measured_classes(members)
-    metrics: dict[str, dict[str, float]] = {}
+    metrics: Json = {}
     classes: list[Json] = []
     if len(measured):
         metrics["macro_auc"] = _ends(macro_auc_interval(members[:, measured], scores[:, measured]))
@@ -95,7 +94,7 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
     return {"rows": len(members), "metrics": metrics, "classes": classes}
 
 
-def _ends(estimate: Estimate) -> dict[str, float]:
+def _ends(estimate: Estimate) -> Json:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
@@ -129,7 +128,7 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     return alarms_of(tests, MIN_LOSS)
 
 
-def _loss(metric_name: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
+def _loss(metric_name: str, column: str | None, now: Json, before: Json) -> Json:
     """Return the decrease of a metric as ``value``, and its one-sided p-value as ``p``."""
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z_95) for part in (now, before)))
     loss = before["value"] - now["value"]
@@ -142,7 +141,7 @@ def _test(subject: str, column: str | None, value: float, p: float) -> Json:
     return {"what": subject, "column": column, "value": value, "p": p}
 
 
-def alarms_of(tests: list[Json], least: dict[str, float]) -> list[Json]:
+def alarms_of(tests: list[Json], least: Json) -> list[Json]:
     """Return the tests that are significant after Holm's correction and whose effect is large enough for an alarm."""
     for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
         test["p"] = corrected
@@ -267,8 +266,8 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
     }
     tests.append(_test("rare", None, rare["share"] - rare["expected"], rare["p"]))
     alarms = alarms_of(tests, LEAST) if batch.rows else []
-    columns.sort(key=lambda column: -column["psi"])
-    scores.sort(key=lambda score: -score["psi"])
+    for listed in (columns, scores):
+        listed.sort(key=lambda row: -row["psi"])
     result = {"rows": batch.rows, "columns": columns, "score": scores[0], "rare": rare, "alarms": alarms}
     if profile.score is None:
         return result | {"scores": scores}
@@ -321,7 +320,7 @@ def total_variation(reference: np.ndarray, counts: np.ndarray) -> tuple[float, f
     reference, counts : ndarray of shape (n_bins,)
         Rows of each category.
     """
-    first, second = np.asarray(reference, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    first, second = np.array([reference, counts], dtype=np.float64)
     n, m = float(first.sum()), float(second.sum())
     if n == 0 or m == 0:
         return 0.0, 1.0

@@ -40,6 +40,10 @@ MAX_ROWS_EACH = 20
 """A named entity with more rows than this for each value may be a category; with fewer its values are seen too rarely."""
 
 
+SENTINEL = re.compile("-[19]|-?9{2,6}")
+"""Numbers that often mark missing values."""
+
+
 def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> tuple[float, float]:
     """Return the AUC of a column, and the standard deviation of the AUC of an uninformative column.
 
@@ -96,6 +100,24 @@ def revealing_value(
     enough = max(MIN_ROWS, MIN_POSITIVE_SHARE * n_pos, np.log(MAX_CHANCE) / np.log(prevalence))
     reveals = (positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives))
     return int(np.argmax(np.where(reveals, rows, 0))) if reveals.any() else None
+
+
+def sentinel(values: np.ndarray) -> str:
+    """Return what a sentence says of a number that stands apart from all others as one that marks missing values; or nothing.
+
+    `values`: the distinct ones, ascending.
+    """
+    for k in (0, -1):
+        value, others = values[k], np.delete(values, k)
+        is_far = np.abs(others - value).min() > np.ptp(others)
+        if SENTINEL.fullmatch(f"{value:g}") and (
+            is_far or (value < 0.0 <= others[0] and len(others) > MAX_FLAG_VALUES)
+        ):
+            return (
+                f"has the number {value:g} far from its other numbers: if it says that a value is missing, list it under "
+                "`missing_values`, which holds for all columns"
+            )
+    return ""
 
 
 def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:

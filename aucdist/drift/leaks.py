@@ -19,6 +19,7 @@ from aucdist.drift.columns import (
     SUSPICIOUS,
     alone,
     revealing_value,
+    sentinel,
     shares,
 )
 from aucdist.engine.blocks import Blocks, Summary, drawn_rows
@@ -135,30 +136,39 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     sentences = []
     for name in named[:MAX_NAMED]:
         column = columns[name]
-        if column.auc < SUSPICIOUS:
-            reason = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
-        elif column.auc == 1.0:
-            reason = " alone tells the classes apart without an error: if it becomes known"
-        else:
-            reason = f" alone has an AUC of {column.auc:.4f}: if it becomes known"
+        reason = (
+            f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
+            if column.auc < SUSPICIOUS
+            else f" alone has an AUC of {column.auc:.4f}: if it becomes known"
+            if column.auc < 1.0
+            else " alone tells the classes apart without an error: if it becomes known"
+        )
         sentences.append(f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.")
     more = len(named) - MAX_NAMED
     sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
-    identifiers = []
+    doubts = []
     for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
-        if name.removesuffix(".days") in schema.dates:
-            continue  # a split by time leaves it out, and `times_of` reports any other split
         values = sample.values[:, j]
-        n_values = len(np.unique(values))
-        is_unique = len(values) > MIN_CLASS_ROWS and n_values >= NEARLY_UNIQUE * len(values)
-        if is_unique and (IDENTIFIER.fullmatch(name) or np.ptp(np.sign(np.diff(values))) == 0.0):
-            identifiers.append(
-                f"Column {name!r} differs in {'nearly ' * (n_values < len(values))}every row and numbers the rows: leave it out "
-                f"with `drop: [{name}]`, because new rows have other numbers."
+        distinct = np.unique(values[~np.isnan(values)])
+        if len(values) <= MIN_CLASS_ROWS or len(distinct) < 3 or name.removesuffix(".days") in schema.dates:
+            continue  # a split by time leaves a date out, and `times_of` reports any other split
+        steps = np.ptp(
+            np.sign(np.diff(values))
+        )  # 0 if the values rise from each row to the next, and 1 if some are equal
+        if len(distinct) >= NEARLY_UNIQUE * len(values) and (IDENTIFIER.fullmatch(name) or steps == 0.0):
+            doubts.append(
+                f"Column {name!r} differs in {'nearly ' * (len(distinct) < len(values))}every row and numbers the rows: leave it "
+                f"out with `drop: [{name}]`, because new rows have other numbers."
             )
-    sentences += identifiers[:MAX_NAMED]
-    one_each = np.ones(len(sample.row_id), dtype=np.int64)
-    position = alone(sample.row_id.astype(np.float64), one_each, sample.positive.astype(np.int64))
+        elif steps <= 1.0:
+            doubts.append(
+                f"The rows are in the order of column {name!r}. If it is a time, new rows come later, and a test on random rows "
+                f"may be too good: test on the last rows with `test: {{time: {name}, last: 0.2}}`."
+            )
+        if said := sentinel(distinct):
+            doubts.append(f"Column {name!r} {said}.")
+    sentences += doubts[:MAX_NAMED]
+    position = alone(sample.row_id.astype(np.float64), np.ones_like(sample.row_id), sample.positive.astype(np.int64))
     if position >= SUSPICIOUS:
         sentences.append(
             f"The rows are in the order of their classes, so the row number alone has an AUC of {position:.4f}. Check that no "

@@ -135,15 +135,15 @@ class Profile:
     score: ScoreBins | None
     test_checked: Count = 0
     test_known: Count = 0
-    format: Literal[1] = field(default=1)
+    format: Literal[1] = 1
     class_scores: dict[str, ScoreBins] = field(default_factory=dict)
 
     @property
-    def scores(self) -> dict[str | None, ScoreBins]:
+    def scores(self) -> dict[Any, ScoreBins]:
         """The bins of each class's score. For two classes, those of the score, without a name."""
         if self.score is not None:
             return {None: self.score}
-        return {name: bins for name, bins in self.class_scores.items()}
+        return self.class_scores
 
     def to_bytes(self) -> bytes:
         """Return the profile as JSON."""
@@ -228,7 +228,7 @@ def fit_columns(
         # otherwise all values are missing
         if column.kind == "numbers" and ranges.low[first] <= ranges.high[first]:
             low, high = float(ranges.low[first]), float(ranges.high[first])
-        counts = tuple(int(n) for n in totals["cells"][place:end])
+        counts = tuple(totals["cells"][place:end].tolist())
         counted.append(replace(column, counts=counts, low=low, high=high))
         place = end
     return tuple(counted)

@@ -16,7 +16,7 @@ The module also has the maps from a model's scores to probabilities. They are sa
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -276,7 +276,7 @@ class LinkMap(ProbabilityMap):
     link: Link
     slope: float
     offset: float
-    kind: Literal["link"] = field(default="link", kw_only=True)
+    kind: Literal["link"] = "link"
 
     def _both(self, scores: ndarray) -> Probabilities:
         return self.link.probabilities(self.slope * scores + self.offset)
@@ -298,7 +298,7 @@ class IsotonicMap(ProbabilityMap):
 
     scores: Floats
     probabilities: Floats
-    kind: Literal["isotonic"] = field(default="isotonic", kw_only=True)
+    kind: Literal["isotonic"] = "isotonic"
 
     def __post_init__(self) -> None:
         scores, probabilities = self.scores, self.probabilities

@@ -19,7 +19,7 @@ Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 MOSTLY = 0.9
 """The share of cells that must be numbers (or dates) for a column of numbers (or dates). The other cells count as missing."""
 SYMBOLS = (
-    "$", "€", "£", "¥", "₹", "₽", "₩", "%", "‰", "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "Fr.", "kr", "zł", "R$", "US$",
+    *"$€£¥₹₽₩%‰", "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "Fr.", "kr", "zł", "R$", "US$",
 )  # fmt: skip
 STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
 """Decimal and thousands separators that are tried. If several fit equally well, the first is used."""
@@ -49,20 +49,20 @@ MIN_TIMES = 3
 """A column of numbers that never fall may be the time of the rows if it has this number of different values."""
 MIN_LATE = 5
 """The last rows are proposed as test rows if they have this number of each class."""
-PLACEHOLDERS = frozenset(
-    (
-        "-", "--", "---", ".", "..", "...", "*", "**", "#", "x", "n.a.", "n.a", "na.", "n/d", "nd", "n.d.", "n/v",
-        "k.a.", "k. a.", "none", "nil", "unknown", "missing", "not available", "not applicable", "no data", "undefined",
-        "\\n", "#div/0!", "#value!", "#ref!", "#num!", "(null)", "[null]",
-    )
-)  # fmt: skip
-"""Words that stand for a missing number, in lower case."""
+PLACEHOLDERS = re.compile(
+    r"-{1,3}|\.{1,3}|\*\*?|#|x|n\.a\.?|na\.|n/d|nd|n\.d\.|n/v|k\. ?a\.|none|nil|unknown|missing|not available|not applicable|"
+    r"no data|undefined|\\n|#(div/0|value|ref|num)!|\(null\)|\[null\]",
+    re.IGNORECASE,
+)
+"""Words that stand for a missing number."""
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
 """A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
 DATE = re.compile(r"\d{1,4}[-./ ]([A-Za-z]{3}|\d{1,2})[-./ ]\d{1,4}([T ].*)?")
 ZERO_DATE = re.compile(r"0[0 :./T-]*")
 YEARS = (1900, 2100)
+UNNAMED = re.compile(r"Unnamed: \d+")
+"""How pandas calls a column without a name, such as an index or stray cells."""
 
 
 @dataclass
@@ -81,6 +81,7 @@ class Column:
     `direction`: for numbers with a direction, ``increasing`` or ``decreasing``.
     `late`: for dates, the number of rows among the last ones, and of positive rows among these.
     `otherwise`: for an identifier, how it is used if no other column is left.
+    `doubt`: what is said of a number that may mark missing values, see `sentinel`.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Column:
     direction: str | None = None
     late: tuple[int, int] = (0, 0)
     otherwise: Kind | None = None
+    doubt: str = ""
 
 
 def contents_of(
@@ -184,6 +186,9 @@ class Cells(NamedTuple):
         column.n_values = len(rows)
         absent = absent | np.isin(self.texts, column.words)
         column.missing = int(rows[absent].sum())
+        if UNNAMED.fullmatch(self.name) and column.otherwise is None:
+            column.comment = f"it had no name in the table that pandas wrote; {column.comment}"
+            column.kind, column.otherwise = "drop", column.kind
         if column.kind in ("number", "categorical") and 0 < self.positives.sum() < rows.sum():
             self._look_for_leaks(column, absent)
         return column
@@ -199,7 +204,7 @@ class Cells(NamedTuple):
         if not present or not _may_be_missing(words, n_others, present + n_others, int(np.count_nonzero(is_number))):
             return None
         values = values[is_number]
-        low, high = values.min(), values.max()
+        low, high, several = values.min(), values.max(), len(values) >= MIN_TIMES
         if not all(finite) or not np.isfinite(high - low):  # 1e999
             return Column(name, "drop", "some values are not finite")
         others = _others(words, n_others)
@@ -208,16 +213,23 @@ class Cells(NamedTuple):
             n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
             if n_zeros > MAX_LEADING_ZEROS * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
                 return None  # codes: leading zeros are frequent, or all cells have the same length
-            if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
+            if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and several:
                 dates = [parse_date(text, COMPACT) for text in texts]
                 if all(dates):
                     return self._of_dates(is_number, dates, COMPACT, words, others)
             if single.is_identifier(name, np.unique(values), present):
-                reason = _identifier(name, len(values), present, "numbers")
                 exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
-                return Column(name, "drop", reason, words=tuple(words), otherwise="number" if exact else None)
-        never_falls = len(values) >= MIN_TIMES and bool((np.diff(self.number[self.of_rows]) >= 0).all())
-        return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words), sorted=never_falls)
+                return Column(
+                    name, "drop", _identifier(name, len(values), present, "numbers"), words=tuple(words),
+                    otherwise="number" if exact else None,
+                )  # fmt: skip
+            if several and len(values) <= single.MAX_FLAG_VALUES:
+                others += "; if its numbers are codes, list it under `categorical`"
+        never_falls = several and bool((np.diff(self.number[self.of_rows]) >= 0).all())
+        return Column(
+            name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words), sorted=never_falls,
+            doubt=single.sentinel(np.unique(values)) if several else "",
+        )  # fmt: skip
 
     def _dates(self) -> Column | None:
         """Return a column of dates; None if the column does not contain dates."""
@@ -268,14 +280,16 @@ class Cells(NamedTuple):
         ):
             return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
         if single.is_entity(name, n, present):
-            reason = _identifier(name, n, present, "strings")
-            return Column(name, "drop", reason, otherwise="hashed" if n > MAX_DETECTED else "categorical")
+            return Column(
+                name, "drop", _identifier(name, n, present, "strings"),
+                otherwise="hashed" if n > MAX_DETECTED else "categorical",
+            )  # fmt: skip
         if n > MAX_DETECTED:
             return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self.texts[there].tolist(), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
         shown = ", ".join(f"{text} {texts[text]:,}" for text in often[:SHOWN])
-        return Column(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
+        return Column(name, "categorical", f"{n}: {shown}{', ...' * (n > SHOWN)}")
 
     def _look_for_leaks(self, column: Column, absent: np.ndarray) -> None:
         """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
@@ -283,7 +297,10 @@ class Cells(NamedTuple):
         numbers = column.kind == "number"
         values, present = self.number if numbers else single.shares(rows, positives), ~absent
         n_pos = int(positives[present].sum())
-        if numbers and min(n_pos, int(rows[present].sum()) - n_pos) >= MIN_ROWS_OF_DIRECTION:
+        fewest = min(n_pos, int(rows[present].sum()) - n_pos)
+        if (
+            numbers and len(rows) > single.MAX_FLAG_VALUES and fewest >= MIN_ROWS_OF_DIRECTION
+        ):  # few numbers may be codes
             rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
             if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                 column.direction = "increasing" if rises > 0.5 else "decreasing"
@@ -291,8 +308,7 @@ class Cells(NamedTuple):
         if area >= single.SUSPICIOUS:
             column.leak = f"AUC {area:.4f} alone"
         elif (k := single.revealing_value(rows, positives, rows.sum(), positives.sum(), numbers=numbers)) is not None:
-            value = self.texts[k]
-            column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {value or '(missing)'} are positive"
+            column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {self.texts[k] or '(missing)'} are positive"
         if column.leak:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 
@@ -342,13 +358,13 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
 
 def _others(texts: list[str], n_rows: int) -> str:
     """Describe the cells that are not numbers or not dates."""
-    listed = ", ".join(map(repr, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
-    return f", but for {listed} in {n_rows:,} rows" if texts else ""
+    listed = ", ".join(map(repr, texts[:SHOWN]))
+    return f", but for {listed}{', ...' * (len(texts) > SHOWN)} in {n_rows:,} rows" if texts else ""
 
 
 def _identifier(name: str, n: int, present: int, kind: str) -> str:
-    reason = f"{n:,} different {kind} in {present:,} rows: an identifier"
-    return reason + ("" if n >= single.NEARLY_UNIQUE * present else f"; --groups {name} keeps its rows together")
+    together = f"; --groups {name} keeps its rows together" * (n < single.NEARLY_UNIQUE * present)
+    return f"{n:,} different {kind} in {present:,} rows: an identifier{together}"
 
 
 def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:
@@ -359,9 +375,9 @@ def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: i
     """
     if any(len(text) > MAX_WORD_LENGTH for text in others) or len(others) > MAX_TYPING_ERRORS:
         return False
-    if all(text.lower() in PLACEHOLDERS for text in others) and len(others) <= MAX_WORDS:
+    if all(map(PLACEHOLDERS.fullmatch, others)) and len(others) <= MAX_WORDS:
         return True
-    digits = any(any(map(str.isdigit, text)) for text in others)
+    digits = any(map(str.isdigit, "".join(others)))
     if not digits and len(others) == 1 and n_numbers > 20 and 2 * n_others < present:
         return True
     if n_others >= present or n_others > max(1, (1.0 - MOSTLY) * present):

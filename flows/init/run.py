@@ -2,8 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,8 @@ import pyarrow as pa
 import yaml
 from pydantic import field_validator
 
-from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.table_form import Spelling, TableForm
-from aucdist.data.formats.tables import plain_values, table_of
+from aucdist.data.formats.tables import distinct, plain_values, table_of
 from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source
@@ -64,7 +64,7 @@ class Description:
 
     `guess`: how the positive class was chosen; empty if it was given.
     `leaks`: for each column that reveals the label, how it does so.
-    `kept`: for each column that is an identifier and yet used, why it is used, and why it is one.
+    `notes`: other warnings, such as of a column that is an identifier and yet used.
     """
 
     text: str
@@ -74,18 +74,19 @@ class Description:
     guess: str
     columns: Mapping[str, str] = field(default_factory=dict)
     leaks: dict[str, str] = field(default_factory=dict)
-    kept: dict[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     def warnings(self, leave_out: str) -> list[str]:
-        """Return a sentence for each column that says little about new rows, or gives the label away.
+        """Return a sentence for each reason to doubt a column or the test.
 
         `leave_out`: how a column, ``{}``, is left out.
         """
-        return [f"warning: column {column!r} is {why}" for column, why in self.kept.items()] + [
-            f"warning: column {column!r} gives the label away ({why}); if it becomes known only after the label, "
-            + leave_out.replace("{}", column)
+        leave = "if it becomes known only after the label, " + leave_out
+        leaks = (
+            f"column {column!r} gives the label away ({why}); {leave.replace('{}', column)}"
             for column, why in self.leaks.items()
-        ]
+        )
+        return [f"warning: {text}" for text in (*self.notes, *leaks)]
 
     def of_positive(self) -> str:
         """Return which class is positive and, if it was not given, how to name another."""
@@ -143,10 +144,9 @@ def describe(
             )
         return _without_columns(name, source, output)
     if not source.format_of().needs_label:
-        looked_at = [*(name for name, kind in FORMATS.items() if kind.needs_label), *FORMATS_WITHOUT_COLUMNS]
         raise InputError(
-            f"`aucdist init` describes files of the formats {', '.join(looked_at)}. The format {source.format} needs no "
-            f"description: write `data: {{source: {{source: PATH, format: {source.format}}}}}` in a configuration"
+            f"files of the format {source.format} describe themselves, so `aucdist init` has nothing to add: write `data: {{"
+            f"source: {{source: PATH, format: {source.format}}}}}` in a configuration"
         )
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names
@@ -160,7 +160,8 @@ def describe(
     ).labels
     whole = rows.share == 1.0
     contents = f"the label column {form.label!r} has"
-    positive, guessed, signs = _positive(source, labels, where, contents, form.features, whole=whole)
+    few = (name for name in form.features if 1 < len(distinct(rows.columns[name])[1]) <= MAX_CLASSES)
+    positive, guessed, signs = _positive(source, labels, where, contents, few, whole=whole)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
             pick([name for name in names if name != form.label], column, where, key)
@@ -177,7 +178,7 @@ def describe(
         key = f"{'' if output else BELOW}hashed="
         reasons = [
             f"{c.name}: {c.comment:.{MAX_COMMENT}}"
-            + f" (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)" * ("identifier" in c.comment)
+            f"{f' (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)' * ('identifier' in c.comment)}"
             for c in columns
         ]
         raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}")
@@ -186,7 +187,12 @@ def describe(
     comments = _comments(columns, keys) | {"positive": guessed}
     data = [IMPUTE] * any(c.kind in ("number", "dates") for c in columns)
     sparse = _is_sparse(source, "hashed" in kinds.values())
-    data += [f"scale: {'maxabs' if sparse else 'standard'}", *_test_rows(columns, time, groups, signs, whole=whole)]
+    notes = [f"column {c.name!r} {c.doubt}" for c in columns if c.doubt]
+    notes += [f"column {c.name!r} is {c.comment}" for c in kept]
+    data += [
+        f"scale: {'maxabs' if sparse else 'standard'}",
+        *_test_rows(columns, time, groups, signs, notes, whole=whole),
+    ]
     head = _head(source, len(signs), whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
@@ -202,12 +208,12 @@ def describe(
     return Description(
         yaml_text(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
-        {c.name: c.comment for c in kept},
+        notes,
     )  # fmt: skip
 
 
 def _positive(
-    source: Source, labels: Labels, where: str, contents: str, columns: Sequence[str], *, whole: bool
+    source: Source, labels: Labels, where: str, contents: str, columns: Iterable[str], *, whole: bool
 ) -> tuple[Any, str, np.ndarray]:
     """Return the positive class as it is written, how it was chosen (empty if it was given), and which rows are positive."""
     counts = labels.counts()
@@ -215,7 +221,7 @@ def _positive(
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
     if "positive" not in source.model_fields_set and len(counts) > MAX_CLASSES:
-        names = f", such as {' or '.join(columns[:2])}" if columns else ""
+        names = f", such as {others}" if (others := " or ".join(islice(columns, 2))) else ""
         raise InputError(
             f"{where}: {contents} {len(counts)} different values. If these are classes, name the positive one with "
             f"--positive. If they are numbers, this column cannot be the label: name another one with --label{names}. The "
@@ -298,29 +304,27 @@ def _source_keys(
 
 def _comments(columns: list[Column], keys: Json) -> Json:
     """Return the reason for the use of each column, by the key that names it. Comments on numbers follow all keys."""
-    comments: Json = {
-        key: {c.name: c.comment for c in columns if c.kind == key} for key in ("drop", "dates", "categorical", "hashed")
-    }
-    if keys.get("categorical") == "auto":
-        del comments["categorical"]
-    if "date_format" in keys:
-        comments["date_format"] = "check that day and month are not swapped"
-    if "version" in keys:
-        comments["version"] = "without this key, the newest version is read"
-    if "symbols" in keys:
-        comments["symbols"] = "beside numbers, which they do not change"
     gaps = ", ".join(f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop")
-    comments["missing"] = f"rows without: {gaps}" if gaps else "all cells have values, but those of new rows may not"
-    comments["unknown"] = "a category that only new rows have counts as none; with `error`, it stops `score`"
-    comments[""] = [f"number {c.name}: {c.comment}" for c in columns if c.kind == "number"]
+    comments: Json = {
+        "date_format": "check that day and month are not swapped",
+        "version": "without this key, the newest version is read",
+        "symbols": "beside numbers, which they do not change",
+        "missing": f"rows without: {gaps}" if gaps else "all cells have values, but those of new rows may not",
+        "unknown": "a category that only new rows have counts as none; with `error`, it stops `score`",
+        "": [f"number {c.name}: {c.comment}" for c in columns if c.kind == "number"],
+    }
+    for key in ("drop", "dates", "categorical", "hashed"):
+        if keys.get(key) != "auto":
+            comments[key] = {c.name: c.comment for c in columns if c.kind == key}
     return comments
 
 
 def _test_rows(
-    columns: list[Column], time: str | None, groups: str | None, signs: np.ndarray, *, whole: bool
+    columns: list[Column], time: str | None, groups: str | None, signs: np.ndarray, notes: list[str], *, whole: bool
 ) -> list[str]:
     """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise.
 
+    `notes`: gets a warning if rows are drawn that may be in the order of time.
     `whole`: whether the labels are those of all rows.
     """
     random = "test: {fraction: 0.2, seed: 0}"
@@ -334,6 +338,10 @@ def _test_rows(
         if rises is None or not whole or min(late.sum(), (~late).sum()) < MIN_LATE:
             return [random]
         by_time = f"test: {flow({'time': rises, 'last': LAST})}"
+        notes.append(
+            f"the rows are in the order of column {rises!r}, and the test rows are drawn at random. If it is a time, new rows "
+            f"come later, and this test may be too good: test on the last rows with --time {shlex.quote(rises)}"
+        )
         return [
             random,
             f"# {by_time}  # if {printable(rises)} is a time: the rows are in its order, and new rows come later",
@@ -346,8 +354,9 @@ def _test_rows(
             random,
             f"# {by_time}  # a test like the future; but of the last {rows:,} rows {positives:,} are positive",
         ]
-    reason = "the last rows are the test; `gap: 30` leaves out the 30 days before, if labels are known late"
-    return [f"{by_time}  # {reason}"]
+    return [
+        f"{by_time}  # the last rows are the test; `gap: 30` leaves out the 30 days before, if labels are known late"
+    ]
 
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
@@ -366,12 +375,12 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     sparse = _is_sparse(source, file_format.is_sparse(surveyed, n_features))
     keys = _given_keys(source, source, output)
     comments: Json = {"positive": guessed, "drop": constant}
-    if surveyed.width:
-        not_0 = surveyed.stored / max(1, surveyed.rows * surveyed.width)
-        size = f"{surveyed.width:,} features, {not_0:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
-    else:
-        size = f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of strings"
-    comments[""] = [size]
+    not_0 = surveyed.stored / max(1, surveyed.rows * surveyed.width)
+    comments[""] = [
+        f"{surveyed.width:,} features, {not_0:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
+        if surveyed.width
+        else f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of strings"
+    ]
     data = [f"scale: {'maxabs' if sparse else 'standard'}", "test: {fraction: 0.2, seed: 0}"]
     if surveyed.missing:
         keys.setdefault("missing", "keep")
@@ -382,7 +391,15 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     model = _model(sparse, n_features - indicators, indicators, surveyed.rows / share)
     text = yaml_text(name, _head(source, surveyed.rows, share == 1.0, output), keys, comments, data, model)
     kinds |= dict.fromkeys(source.drop or (), "drop")
-    return Description(text, surveyed.rows, share == 1.0, _shown(positive), guessed, kinds)
+    notes = []
+    if share == 1.0 and not source.of_each:
+        from aucdist.data.shards.reading import read  # here, because tables need none of them
+        from aucdist.drift.leaks import leaks_of, sample_of
+        from aucdist.engine.blocks import LocalBlocks
+
+        data_set = read(source.model_copy(update={"positive": positive, "missing": "keep"}), name=name)
+        notes = leaks_of(sample_of(LocalBlocks([data_set.block])), data_set.schema)
+    return Description(text, surveyed.rows, share == 1.0, _shown(positive), guessed, kinds, {}, notes)
 
 
 def _is_sparse(source: Source, by_contents: bool) -> bool:
@@ -461,14 +478,13 @@ than the last. Ten 0/1 features of categories count as one number. Bins make som
 for 1,600 rows of 1,000 numbers, but one of a 0/1 feature: 1,600 rows take 1.8 CPU seconds with 500 of these (linear 1.0, with the
 same AUC) and 1.3 with 50 numbers, but 12,600 of them take minutes. More than 20,000 features are refused."""
 MAX_COMMENT = 90
-PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
-WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
-"""Plain text that some version of YAML would not read as a string."""
+PLAIN = re.compile(r"(?!(?i:y|n|yes|no|true|false|on|off|null|nan|inf)$)[A-Za-z][A-Za-z0-9_./-]*")
+"""Text that is a string in YAML without quotes, in all versions of it."""
 
 
 def quoted(text: str) -> str:
     """Return a text as a YAML scalar, quoted if necessary."""
-    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
+    if PLAIN.fullmatch(text):
         return text
     return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))).rstrip("\n")
 
@@ -508,11 +524,9 @@ def yaml_text(
             lines.append(f"    {key}:")
             for entry, entry_value in entries:
                 text = f"- {flow(entry)}" if entry_value is None else f"{flow(entry)}: {flow(entry_value)}"
-                lines.append(
-                    f"      {text}" + (f"  {comment(comment_of_key[entry])}" if entry in comment_of_key else "")
-                )
+                lines.append(f"      {text}{f'  {comment(comment_of_key[entry])}' if entry in comment_of_key else ''}")
         else:
-            lines.append(f"    {key}: {flow(value)}" + (f"  {comment(comment_of_key)}" if comment_of_key else ""))
+            lines.append(f"    {key}: {flow(value)}{f'  {comment(comment_of_key)}' if comment_of_key else ''}")
     lines += [f"    {comment(text)}" for text in comments.get("", ())]
     lines += [f"  {line}" for line in data]
     lines += [*model, "cluster: {kind: none}"]

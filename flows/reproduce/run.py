@@ -192,7 +192,7 @@ def _results(
     }
     results = {task_id: result for task_id, entry in entries.items() if (result := cache.get(*entry)) is not None}
     missing = {task_id: task for task_id, task in tasks.items() if task_id not in results}
-    observer.stage(f"{len(missing)} tasks" + (f", {len(results)} more are in the cache" if results else ""))
+    observer.stage(f"{len(missing)} tasks{f', {len(results)} more are in the cache' if results else ''}")
     if not missing:
         return results
     last = time.monotonic()

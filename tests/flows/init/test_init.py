@@ -380,7 +380,10 @@ def test_no_direction_without_evidence() -> None:
     positive = np.arange(300) < 60
     noise = [f"{value:.3f}" for value in r.normal(size=300)]
     assert column_of(noise, positive=positive).direction is None
-    rising = [str(value) for value in np.where(positive, 2, 1)]
+    rising = [str(value) for value in np.where(positive, 40, 1) + np.arange(300) % 30]
+    codes = [str(value) for value in np.where(positive, 3, 1) + np.arange(300) % 2]
+    assert column_of(codes, positive=positive).direction is None
+    assert column_of(codes).comment == "1 to 4; if its numbers are codes, list it under `categorical`"
     assert column_of(rising, positive=positive).direction == "increasing"
     assert column_of(rising, positive=~positive).direction == "decreasing"
     assert column_of(rising, positive=np.arange(300) < 9).direction is None  # too few
@@ -424,6 +427,84 @@ def test_columns_that_give_the_label_away(leaky: pd.DataFrame) -> None:
     preview = run("data", "preview", "t.yaml")[0]
     assert preview.count("warning: ") == 2
     assert "warning: Column 'fee' alone tells the classes apart without an error" in preview
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([*range(18, 60)] * 3 + [999] * 5, "999"),
+        ([*range(18, 60)] * 3 + [-1] * 5, "-1"),
+        ([-20.5, 10.25, 35.0] * 20 + [-999.0], "-999"),
+        ([*range(60, 100)] * 3, ""),  # 99 is one of many
+        ([-1, 0, 1, 2] * 20, ""),
+        ([-5.0, -1.0, *range(40)] * 3, ""),
+    ],
+)
+def test_a_number_that_may_mark_missing_values_is_named(tmp_path: Path, values: list[float], said: str) -> None:
+    rows = np.random.default_rng(0).permutation(values)
+    table = pd.DataFrame(
+        {"x": rows, "z": np.random.default_rng(1).normal(size=len(rows)), "y": np.arange(len(rows)) % 3 == 0}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    out = run("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml")[0]
+    preview = run("data", "preview", tmp_path / "t.yaml")[0]
+    sentence = f"'x' has the number {said} far from its other numbers"
+    assert ("'x'" in out, "Column 'x'" in preview) == (bool(said), bool(said))
+    assert (sentence in out, sentence in preview) == (bool(said), bool(said))
+
+
+def test_rows_in_the_order_of_a_column_are_reported(tmp_path: Path) -> None:
+    r = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"x": r.normal(size=300), "Year": np.repeat([1994, 1995, 1996], 100), "y": r.random(300) < 0.3}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    args = ("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml", "--force")
+    said = "rows are in the order of column 'Year'"
+    assert said in run(*args)[0]
+    assert said in run("data", "preview", tmp_path / "t.yaml")[0]
+    result = result_of("train", tmp_path / "t.yaml", *sets("model.tol=0.5"), "--output", tmp_path)
+    assert said in (Path(result["run"]) / "report.html").read_text().replace("&#39;", "'")
+    assert said not in run(*args, "--time", "Year")[0]
+    assert said not in run("data", "preview", tmp_path / "t.yaml", *sets("data.source.drop=[Year]"))[0]
+
+
+def test_files_that_name_their_columns_are_looked_at_as_well(tmp_path: Path) -> None:
+    r = np.random.default_rng(0)
+    y = r.random(200) < 0.3
+    lines = [
+        f"{'?' if i == 7 else f'{x:.3f}'}, {3 * one + 1}, {i * i}, {'yes' if one else 'no'}"
+        for i, (x, one) in enumerate(zip(r.normal(size=200), y, strict=True))
+    ]
+    attributes = ("x numeric", "fee numeric", "row_id numeric", "bad {yes, no}")
+    head = ["@relation t", *(f"@attribute {attribute}" for attribute in attributes), "@data"]
+    (tmp_path / "t.arff").write_text("\n".join([*head, *lines, ""]))
+    out = run("init", tmp_path / "t.arff", "--label", "bad", "--output", tmp_path / "t.yaml")[0]
+    assert "warning: Column 'fee' alone tells the classes apart without an error" in out
+    assert "warning: Column 'row_id' differs in every row and numbers the rows" in out
+    svmlight = [f"{1 if one else -1} 1:{x:.3f} 2:{3 * one + 1}" for x, one in zip(r.normal(size=200), y, strict=True)]
+    (tmp_path / "t.svm").write_text("\n".join([*svmlight, ""]))
+    out = run("init", tmp_path / "t.svm", "--output", tmp_path / "svm.yaml", *sets("format=svmlight"))[0]
+    assert out.count("warning: Column ") == 1
+
+
+def test_a_column_without_a_name_is_dropped_unless_no_other_is_left() -> None:
+    table = {"Unnamed: 44": ["7", "8", "8.5", ""] * 9, "x": ["1", "2", "2.5", ""] * 9}
+    first, second = columns_of(table)
+    assert (first.kind, first.otherwise, second.kind) == ("drop", "number", "number")
+    assert first.comment.startswith("it had no name in the table that pandas wrote; 7 to 8.5")
+
+
+def test_labels_that_are_proposed_have_few_values(tmp_path: Path) -> None:
+    n = 60
+    table = pd.DataFrame(
+        {"id": range(n), "amount": np.arange(n) / 7, "note": ["a"] * n, "bad": [i % 3 == 0 for i in range(n)]}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert (
+        "name another one with --label, such as bad. "
+        in run("init", tmp_path / "t.csv", "--label", "amount", code=2)[1]
+    )
 
 
 def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
