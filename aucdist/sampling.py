@@ -301,7 +301,7 @@ class DistanceUnderSampler(Sampler):
     svm : object or None, default=None
         The model that measures the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not.
         None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
-        both classes (`aucdist.papers.scd.dual`). Scale the features first; for a fitted model, scale them as for its fit.
+        both classes. Scale the features first; for a fitted model, scale them as for its fit.
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn at random.
 

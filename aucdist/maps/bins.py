@@ -384,7 +384,7 @@ class BinExpander(Expander):
         which needs `y`. A dictionary or configuration may also use the names of 0.4.0, `pairs` and `pair_strength`.
     strength, interaction_strength : float, default=1.0
         The scale of the basis functions of features, and of those of interactions. With a smaller value, the same `lam` gives
-        straighter shapes. 1 suits most data (`aucdist.maps.binning`).
+        straighter shapes. 1 suits most data.
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 

@@ -260,8 +260,8 @@ class LinearModel:
         Returns
         -------
         dict
-            Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says; for several classes
-            those of each class follow one another.
+            Columns that add up to the score to the last bit, because the last one holds the rounding. For several classes, those
+            of each class follow one another.
         """
         from aucdist.maps.explain import explanation, with_rounding  # loads scikit-learn and pandas
 

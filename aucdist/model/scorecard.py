@@ -94,7 +94,8 @@ class Scorecard:
         The scale of the points: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
         shift`` points, and the scale that was asked for.
     rounding : dict
-        What whole points cost: see `aucdist.export.cards`.
+        What whole points cost: ``most`` bounds the error of the points of a row, and ``most_pair`` that of the difference of two
+        rows; ``score`` and ``pair`` are the same in units of the score.
     about : dict
         The description of the model that the card was made from.
     """
