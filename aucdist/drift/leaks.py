@@ -69,8 +69,7 @@ def sample_of(blocks: Blocks) -> Sample:
         return [rows.with_X(rows.X[:, : 0 if wide else None])]
 
     rows = drawn_rows(blocks, sampled)
-    values = as_dense(rows.X).astype(np.float64, copy=False)
-    return Sample(values, rows.y == 1, rows.row_id, rates[1] / rates[0])
+    return Sample(as_dense(rows.X).astype(np.float64, copy=False), rows.y == 1, rows.row_id, rates[1] / rates[0])
 
 
 class ColumnRanking(NamedTuple):

@@ -13,7 +13,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
-from aucdist.metrics.named import metric_of_search
+from aucdist.metrics.named import search_options
 from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, check_constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
 
@@ -177,7 +177,7 @@ class WithSolver(BaseEstimator, ABC):
                 raise InputError(f"{name} {applies}, not to {solver.name!r}: set {name}=None")
         check_constraints(self)
         if self._features_auto:
-            metric_of_search(self.features)
+            search_options(self.features)
         expander = self._expander
         if self.monotone is not None and expander is not None:
             expander.check_directions()

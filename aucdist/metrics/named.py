@@ -29,7 +29,7 @@ from aucdist.metrics.groups import GroupWeight, group_auc, group_ndcg, group_rec
 from aucdist.metrics.partial import MIN_TPR, SHARE, partial_auc, shrunk_partial_auc, two_way_partial_auc
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
-from aucdist.parameters import above_0
+from aucdist.parameters import SWITCH, above_0
 
 COST = above_0(words=(COST_COLUMN,))
 
@@ -224,21 +224,28 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
     )
 
 
-def metric_of_search(features: Any) -> str | None:
-    """Return the full name of the metric that ``{"map": "auto", "metric": ...}`` chooses a feature map by; None for the default.
+class SearchOptions(NamedTuple):
+    """What ``{"map": "auto", ...}`` says about the search: the full name of its metric, None for the default, and `readable`."""
+
+    metric: str | None
+    readable: bool
+
+
+def search_options(features: Any) -> SearchOptions:
+    """Return the options of ``features="auto"``.
 
     `features`: as an estimator or a configuration has it.
-    Raises InputError if there is no such metric, or it lacks a parameter or does not take one.
+    Raises InputError if `readable` is not true or false, there is no such metric, or it lacks a parameter or does not take one.
     """
-    if not isinstance(features, Mapping):
-        return None
+    options = features if isinstance(features, Mapping) else {}
     parameters: dict[str, Any] = {
-        RENAMED.get(str(key), str(key)): value for key, value in features.items() if key != "map"
+        RENAMED.get(str(key), str(key)): value for key, value in options.items() if key != "map"
     }
-    metric = parameters.pop("metric", None)
+    metric, readable = parameters.pop("metric", None), parameters.pop("readable", False)
+    SWITCH.check("`readable` of `features: auto`", readable)
     if metric is None and not parameters:
-        return None
+        return SearchOptions(None, readable)
     metrics = [m.kind for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")]
     if RENAMED.get(metric, metric) not in metrics:
         raise unknown("metric of `features: auto`:", metric, metrics)
-    return find_metric(metric, **parameters).name
+    return SearchOptions(find_metric(metric, **parameters).name, readable)

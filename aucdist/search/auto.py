@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.link import balance
 from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
-from aucdist.maps.binning import count_missing
+from aucdist.maps.binning import count_missing, draw_rows
 from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
-from aucdist.metrics.named import Metric, find_metric, metric_of_search
+from aucdist.metrics.named import Metric, find_metric, search_options
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
-from aucdist.search.choice import LAST, MIN_FOLDS, FoldScore, Rule, SettingScores, search_summary
+from aucdist.report.text import value_text
+from aucdist.search.choice import LAST, MIN_FOLDS, FoldScore, Rule, SettingScores, complexity_of, search_summary
 from aucdist.search.fold import check_metric, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
@@ -30,10 +31,15 @@ Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""
 INTERACTIONS = 40
 """The number of interactions of bins."""
+FEW_INTERACTIONS = 10
+"""The number of interactions that is also tried if the map has to be readable, and that bins have if folds cannot choose."""
 MIN_ROWS = 50
 """The smallest number of rows of a class to try interactions and leaves. With a limit of 400 rows, leaves were not tried on
 a table of customers with 270 positives, on which they have an AUC of 0.905 and bins 0.849. With few positives, the rule of the
 choice prefers what is simple."""
+DRAWN_ROWS = 25_000
+"""With more than twice this many rows, readable maps are compared on about so many rows of each class. On 400,000 rows x 100, all
+rows took 67 CPU seconds, and the fit takes 8."""
 MAX_VALUES = 2**27
 """Leaves are not tried if the rows that the trees are grown on have more values than this. They are sent to the client,
 and take a gigabyte."""
@@ -57,13 +63,15 @@ LARGE_LEAVES: Json = LEAVES | {"trees": 300, "learning_rate": 0.05}
 MANY_ROWS = 20_000
 """The number of rows from which on `LARGE_LEAVES` are tried as well. On covtype they ranked better than tuned trees of
 LightGBM."""
-LEAVES_OF_TOP: tuple[Features, ...] = (
-    {"map": LAST, "trees": 100, "leaves": 7, "learning_rate": 0.03, "forest_score": SCORE},
-    {"map": LAST, "trees": 300, "leaves": 15, "learning_rate": 0.03, "forest_score": SCORE},
-    {"map": LAST, "trees": 500, "leaves": 31, "learning_rate": 0.05, "forest_score": SCORE}
-    | {"row_fraction": 0.7, "feature_fraction": 0.5},
-    {"map": LAST, "trees": 500, "leaves": 63, "learning_rate": 0.1, "forest_score": SCORE},
-    {"map": LAST, "trees": 500, "leaves": 255, "learning_rate": 0.1, "forest_score": SCORE},
+LEAVES_OF_TOP: tuple[Features, ...] = tuple(
+    {"map": LAST, "trees": trees, "leaves": leaves, "learning_rate": rate, "forest_score": SCORE} | shares
+    for trees, leaves, rate, shares in (
+        (100, 7, 0.03, {}),
+        (300, 15, 0.03, {}),
+        (500, 31, 0.05, {"row_fraction": 0.7, "feature_fraction": 0.5}),
+        (500, 63, 0.1, {}),
+        (500, 255, 0.1, {}),
+    )
 )
 """Forests for the top of the list, with LightGBM's score as a column. They were chosen on problems and splits that no suite has,
 with the split seeds 411 and 412: covtype-20k (classes 1, 3 and 5), letter (H and K), pendigits (8), dna.scale (2 and 3), pima,
@@ -114,6 +122,10 @@ ALL_PAIRS: tuple[Features, ...] = (
 separate the highest negatives, and the order of all rows is the better guide."""
 
 
+Note = Callable[[str], None]
+Done = Callable[[int, int, Point], None]
+
+
 def _ignore_progress(*_: Any) -> None:
     """Ignore progress and notes."""
 
@@ -139,16 +151,16 @@ class AutoSearch:
 
     points: list[Point]
     metric: Metric
-    n_first: int = MAX_FOLDS
-    n_folds: int = MAX_FOLDS
-    n_fitted: int = MAX_FOLDS
-    rule: Rule = "simplest"
-    tol: float = MIN_TOL
+    n_first: int
+    n_folds: int
+    n_fitted: int
+    rule: Rule
+    tol: float
 
 
 def candidates(
     estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False, grouped: bool = False,
-    note: Callable[[str], None] = _ignore_progress,
+    readable: bool = False, note: Note = _ignore_progress,
 ) -> list[Features]:  # fmt: skip
     """Return the feature maps to try, the simplest first.
 
@@ -167,6 +179,9 @@ def candidates(
         Whether values may be missing: bins and leaves accept them.
     grouped : bool
         Whether rows have groups.
+    readable : bool
+        Whether to try only maps whose models are sums of functions of one and two features: no map, and bins with up to 10 and
+        up to 40 interactions, 10 of them with any number of rows.
     note : callable
         Called with a sentence about a map that is not tried because its package is not installed.
 
@@ -176,40 +191,37 @@ def candidates(
         If no map is left.
     """
     maps: list[Features] = [] if missing else [None]
-    binned = estimator.resolved_solver.takes_codes and n_features <= MAX_COLUMNS
-    if binned and estimator.resolved_solver.signs and estimator.monotone is None:
+    solver, free, fewest = estimator.resolved_solver, estimator.monotone is None, min(n_pos, n_neg)
+    binned, n_pairs = solver.takes_codes and n_features <= MAX_COLUMNS, n_features * (n_features - 1) // 2
+    if binned and solver.signs and free:
         maps.append({"map": "bins", "monotone": AUTO})
     if binned:
         maps.append({"map": "bins"})
-    if (
-        not missing
-        and estimator.monotone is None
-        and n_features <= MAX_KERNEL_COLUMNS
-        and n_pos + n_neg <= MAX_KERNEL_ROWS
-    ):
+    if not (missing or readable) and free and n_features <= MAX_KERNEL_COLUMNS and n_pos + n_neg <= MAX_KERNEL_ROWS:
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
-    if binned and n_features > 1 and min(n_pos, n_neg) >= MIN_ROWS:
-        maps.append({"map": "bins", "interactions": min(INTERACTIONS, n_features * (n_features - 1) // 2)})
+    if binned and n_pairs:
+        numbers = [FEW_INTERACTIONS] * readable + [INTERACTIONS] * (fewest >= MIN_ROWS)
+        maps += [{"map": "bins", "interactions": n} for n in sorted({min(number, n_pairs) for number in numbers})]
     is_top_only = trained_max_fpr(estimator, n_neg) is not None
     enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MAX_ROWS) + min(n_neg, MAX_ROWS)
-    if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MAX_VALUES:
+    if not readable and solver.takes_codes and fewest >= enough and grown * n_features <= MAX_VALUES:
         try:
             load_optional("lightgbm")
         except InputError as error:
             note(f"features: auto does not try leaves, since {error}")
         else:
-            if is_top_only and estimator.monotone is None:
+            if is_top_only and free:
                 maps += LEAVES_OF_TOP
             else:
                 # LightGBM's score may not be a column if the model has monotonic constraints or probabilities.
-                may_have_score = estimator.monotone is None and "link" not in estimator.get_params()
+                may_have_score = free and "link" not in estimator.get_params()
                 maps += FORESTS if may_have_score else (LEAVES,)
                 maps += [LARGE_LEAVES] * (n_pos + n_neg >= MANY_ROWS)
                 maps += LEAVES_IN_GROUPS if grouped else ()
     if not maps:
         raise InputError(
-            f"features: auto has no feature map that accepts missing values with solver {estimator.resolved_solver.name!r}, "
-            "which cannot read bins: fill the values in (`impute: median`), or use another solver"
+            f"features: auto has no feature map that accepts missing values with solver {solver.name!r}, which "
+            "cannot read bins: fill the values in (`impute: median`), or use another solver"
         )
     return maps
 
@@ -220,13 +232,12 @@ def auto_search(
     n_pos: int,
     n_neg: int,
     n_features: int,
-    missing: bool = False,
     lam: float | None = None,
     n_groups: int | None = None,
     grouped: bool = False,
     lowest_grade: float | None = None,
     metric: str | None = None,
-    note: Callable[[str], None] = _ignore_progress,
+    **options: Any,
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
@@ -236,8 +247,6 @@ def auto_search(
 
     Parameters
     ----------
-    missing : bool
-        Whether values may be missing.
     lam : float, optional
         If given, the only `lam` to try.
     n_groups : int, optional
@@ -248,16 +257,15 @@ def auto_search(
         The lowest grade, if labels are grades.
     metric : str, optional
         The full name of the metric to choose by. By default it is that of `default_metric`.
-    note : callable
-        Called with a sentence about each map that is left out.
+    **options
+        `missing`, `readable` and `note`, as of `candidates`.
 
     Raises
     ------
     InputError
         If no map is left, or the metric cannot be computed for these rows.
     """
-    size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
-    maps = candidates(estimator, **size, missing=missing, grouped=grouped, note=note)
+    maps = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=n_features, grouped=grouped, **options)
     rate = trained_max_fpr(estimator, n_neg)
     default = default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
     chosen = find_metric(**default) if metric is None else find_metric(metric)
@@ -280,8 +288,8 @@ def auto_search(
     return AutoSearch(
         _settings(estimator, groups, lam),
         chosen,
-        n_first=n_first,
-        n_folds=n_folds,
+        n_first,
+        n_folds,
         n_fitted=max(n_fitted, min(MIN_FOLDS, n_folds)),
         rule="simplest" if rate is None else "best",
         tol=max(MIN_TOL, estimator.tol),
@@ -292,6 +300,8 @@ def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float,
     """Return the values of lam to try: scaled for probability models, whose default follows the share of positives."""
     if estimator.get_params().get("lam", LAMS) is not None:
         return LAMS
+    from aucdist.estimators.link import balance  # here, because the links are loaded with it
+
     scale = balance(n_pos, n_neg)
     return tuple(float(f"{lam * scale:.2g}") for lam in LAMS_OF_PROBABILITIES)
 
@@ -329,12 +339,11 @@ def choose_features(
     estimator: BlockClassifier,
     rows: AnyBlocks,
     *,
-    missing: bool,
-    lam: float | None = None,
-    metric: str | None = None,
+    readable: bool = False,
     whole: np.ndarray | None = None,
-    note: Callable[[str], None] = _ignore_progress,
-    done: Callable[[int, int, Point], None] = _ignore_progress,
+    note: Note = _ignore_progress,
+    done: Done = _ignore_progress,
+    **options: Any,
 ) -> Json:
     """Choose a feature map by cross-validation, with the metric that the model is trained for.
 
@@ -345,65 +354,75 @@ def choose_features(
     ----------
     rows : Blocks or ClassBlocks
         The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
-    missing, lam, metric
-        As of `auto_search`.
+    readable : bool
+        Whether to try only maps that can be read, see `candidates`. Of many rows without groups a sample is then used.
     whole : ndarray of int64, optional
         The group of each row, indexed by row id. Folds keep these groups whole; pairs ignore them.
     note : callable
         Called with a sentence about each map that is left out.
     done : callable
         Called after each fit with the number of fits that are done, the number that is known so far, and its first setting.
+    **options
+        `missing`, `lam` and `metric`, as of `auto_search`.
 
     Returns
     -------
     dict
         All settings with their results, as ``aucdist cv --json`` prints a search; the key ``best`` has the chosen parameters.
+        If folds cannot be made and the map has to be readable, only ``best`` is there, with the map that has most interactions.
 
     Raises
     ------
     InputError
-        If no map suits the estimator and the rows, a class has one row, all rows are of one group, or the metric cannot be
-        computed for these rows.
+        If no map suits the estimator and the rows, or the metric cannot be computed for these rows; and if folds cannot be made,
+        because a class has one row or all rows are of one group, unless the map has to be readable.
     RunError
         If every fit failed.
     """
     start, estimator = time.perf_counter(), clone(estimator)
     class_blocks = rows if isinstance(rows, ClassBlocks) else None
     blocks = rows.of_all()
-    if "random_state" in estimator.get_params() and estimator.random_state is None:
+    if estimator.get_params().get("random_state", 0) is None:
         estimator.set_params(random_state=0)
-    row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
+    may_draw = readable and class_blocks is None and estimator.resolved_solver.sample_weight
+    if may_draw and not (blocks.has_groups or blocks.has_grades) and blocks.n_samples > 2 * DRAWN_ROWS:
+        drawn = draw_rows(blocks, DRAWN_ROWS)
+        note(f"folds choose the feature map on {drawn.n_samples:,} of the {blocks.n_samples:,} rows")
+        rows = blocks = LocalBlocks([drawn])
+    row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")
     if class_blocks is not None:
         n_pos, n_neg = smallest_class(class_blocks.sets, y, MAX_FOLDS)
-    size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
     groups = whole[row_id] if pairs_in is None and whole is not None else pairs_in
     n_groups = None if groups is None else len(np.unique(groups))
-    if n_groups == 1:
-        raise InputError(
-            "`features: auto` chooses by folds that keep groups whole, and all rows are of one group: name a feature map, or "
-            "leave the groups out"
-        )
-    lowest = None if grade is None else float(grade.min())
     search = auto_search(
-        estimator, **size, missing=missing, lam=lam, n_groups=n_groups, grouped=pairs_in is not None, lowest_grade=lowest,
-        metric=metric, note=note,
+        estimator, n_pos=n_pos, n_neg=n_neg, n_features=blocks.n_features, n_groups=n_groups, grouped=pairs_in is not None,
+        lowest_grade=None if grade is None else float(grade.min()), readable=readable, note=note, **options,
     )  # fmt: skip
-    folds = Folds(row_id, y, search.n_folds, groups=groups, strata=None if class_blocks is None else y)
-    folds.check()
-    classes = None
-    if class_blocks is not None:
-        classes = searched_classes(class_blocks.sets, y, folds, note)
-        rows = replace(class_blocks, sets=classes.sets)
+    folds, classes = Folds(row_id, y, search.n_folds, groups=groups, strata=None if class_blocks is None else y), None
+    try:
+        if n_groups == 1:
+            raise InputError(
+                "`features: auto` chooses by folds that keep groups whole, and all rows are of one group: name a feature map, "
+                "or leave the groups out"
+            )
+        folds.check()
+        if class_blocks is not None:
+            classes = searched_classes(class_blocks.sets, y, folds, note)
+            rows = replace(class_blocks, sets=classes.sets)
+    except InputError as error:
+        if not readable:
+            raise
+        best = {"features": max(search.points, key=complexity_of)["features"]}
+        note(f"folds cannot choose the feature map, so it is {value_text(best['features'])}: {error}")
+        return {"best": best}
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
-    summary = search_summary(table, folds, search.metric, search.rule, classes)
-    summary |= {
+    return search_summary(table, folds, search.metric, search.rule, classes) | {
         "folds": {"number": search.n_folds, "fitted": len(table[0].results), "repeats": 1, "seed": folds.seed},
         "placement": "masks",
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,
     }
-    return summary
 
 
 def try_settings(
@@ -411,7 +430,7 @@ def try_settings(
     search: AutoSearch,
     rows: AnyBlocks,
     folds: Folds,
-    done: Callable[[int, int, Point], None] = _ignore_progress,
+    done: Done = _ignore_progress,
 ) -> tuple[list[SettingScores], int]:
     """Fit settings on the training rows of each fold and score them on its other rows, which get weight 0.
 
@@ -437,16 +456,20 @@ def try_settings(
             done(number, n_tasks, job.points[0])
         return results
 
-    fitted = folds.outer()[: search.n_fitted]
-    return race(rough, search.points, fitted, search.metric, search.n_first, run_jobs), n_tasks
+    outer = folds.outer()[: search.n_fitted]
+    return race(rough, search.points, outer, search.metric, search.n_first, run_jobs), n_tasks
 
 
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:
     """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
-    `estimator`: an unfitted estimator with ``features="auto"``, or with a mapping that names the metric.
+    `estimator`: an unfitted estimator with ``features="auto"``, or with a mapping that says more.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
-    missing, metric = bool(rows.of_all().sum(count_missing).any()), metric_of_search(estimator.features)
-    chosen = choose_features(plain, rows, missing=missing, metric=metric)["best"]
+    chosen = choose_features(
+        plain,
+        rows,
+        missing=bool(rows.of_all().sum(count_missing).any()),
+        **search_options(estimator.features)._asdict(),
+    )["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen

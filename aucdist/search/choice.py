@@ -344,8 +344,7 @@ def search_summary(
         )
     known = [value for value in values if value is not None]
     score = float(np.mean(known)) if len(known) == len(values) else None
-    sizes = [folds.sizes(fold) for fold in folds.outer()]
-    test_over_train = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
+    test_over_train = float(np.mean([held_out / n_train for n_train, held_out in map(folds.sizes, folds.outer())]))
     fewest, shares = folds.fewest if classes is None else int(classes.n_rows.min()), mean_group_shares(results)
     summary = {
         "best": chosen.parameters,

@@ -40,7 +40,9 @@ class ModelConfig(Strict):
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
     bins: 64, basis: cumulative, linear: keep, interactions: 0}. `auto` chooses the map by cross-validation, and lam as well
     unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: group_ndcg, k: 5} chooses by the NDCG of
-    the first 5 rows, and {map: auto, metric: expected_cost, false_positive: 1, miss: 40} by the expected cost."""
+    the first 5 rows, and {map: auto, metric: expected_cost, false_positive: 1, miss: 40} by the expected cost. With
+    {map: auto, readable: true} it tries only linear models and bins with and without interactions, whose models can be read
+    feature by feature. `aucdist init` writes this."""
 
     def _check(self) -> None:
         _ = self.built
@@ -56,17 +58,16 @@ class ModelConfig(Strict):
         return bool(self.map_name == AUTO)
 
     @cached_property
-    def features_metric(self) -> str | None:
-        """The full name of the metric that chooses the feature map; None for the default of `aucdist.search.auto`."""
-        from aucdist.metrics.named import metric_of_search
+    def search_options(self) -> Any:
+        """The `aucdist.metrics.named.SearchOptions` of `features: auto`."""
+        from aucdist.metrics.named import search_options
 
-        return metric_of_search(self.features) if self.chooses_features else None
+        return search_options(self.features)
 
     @property
     def resolved(self) -> Json:
         """All parameters, with the defaults of the estimator. Parameters that cross-validation chooses keep their values."""
-        unresolved = {"features": self.features} | ({"lam": None} if self.lam is None else {})
-        chosen = unresolved if self.chooses_features else {}
+        chosen = {"features": self.features, "lam": self.lam} if self.chooses_features else {}
         parameters: Json = self.built.plain_params()
         return parameters | {name: value for name, value in chosen.items() if name in parameters}
 
@@ -91,7 +92,7 @@ class ModelConfig(Strict):
         parameters = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
         if self.chooses_features:
             del parameters["features"]
-            _ = self.features_metric
+            _ = self.search_options
         for key in parameters:
             if key not in allowed:
                 refuse_moved([key], estimator.solvers)

@@ -125,15 +125,15 @@ class CvConfig(RunConfig):
                 self.grid[name] = values.values()
         from sklearn.base import clone
 
+        if self.model.chooses_features and "features" in self.grid:  # the grid says what to try in place of `auto`
+            self.model = self.model.with_parameters({"features": None})
         points = self.points
         if self.model.chooses_features:
-            if "features" in self.grid:
-                raise InputError("give either `features: auto` or values of `features` in the grid")
             from aucdist.pairs.top_negatives import trained_max_fpr
 
             if "rule" not in self.model_fields_set and trained_max_fpr(self.model.built, 1) is None:
                 self.rule = "simplest"
-            if self.model.features_metric is not None:
+            if self.model.search_options.metric is not None:
                 raise InputError("the search already has a `metric`: remove `metric` from `features: auto`")
         elif self.rule == "simplest" and "features" not in self.grid:
             raise InputError(
@@ -167,18 +167,21 @@ class CvConfig(RunConfig):
         `grouped`: whether rows have groups.
         `lowest_grade`: where labels are grades.
         """
-        graded, has_metric = lowest_grade is not None, "metric" in self.model_fields_set
+        by_default = "metric" not in self.model_fields_set
         if not self.model.chooses_features:
-            return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not has_metric else self
+            in_groups = by_default and (grouped or lowest_grade is not None)
+            return self.model_copy(update={"metric": "group_auc"}) if in_groups else self
         from aucdist.pairs.top_negatives import trained_max_fpr
         from aucdist.search.auto import candidates, default_metric
 
         model = self.model.built
-        maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped, note=note)
+        maps = candidates(
+            model, **size, missing=self.data.impute == "keep", grouped=grouped, readable=self.model.search_options.readable,
+            note=note,
+        )  # fmt: skip
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
-        if not has_metric:
-            rate = trained_max_fpr(model, size["n_neg"])
-            changes |= default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
+        if by_default:
+            changes |= default_metric(trained_max_fpr(model, size["n_neg"]), grouped=grouped, lowest_grade=lowest_grade)
         return self.model_copy(update=changes)
 
     @property

@@ -175,8 +175,9 @@ def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
     Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
     Raises RunError if every setting failed; the results of finished jobs are in the cache.
     """
-    name = timestamped(f"{config.name}-cv")
-    result, summary = fit_and_publish(config, name, "aucdist cv", open_search_rows, observer)
+    result, summary = fit_and_publish(
+        config, timestamped(f"{config.name}-cv"), "aucdist cv", open_search_rows, observer
+    )
     return {"run": result["run"], **(summary or {}), "refit": result}
 
 
@@ -192,8 +193,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
             refuse_for_classes(config)  # only now is it known that the shards have several classes
-        group_facts = search_rows.grouped, search_rows.lowest_grade
-        full = config.with_candidates(search_rows.size, observer.note, *group_facts)
+        full = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.lowest_grade)
         directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.points)]
         check_monotone(directions, search_rows.rows.schema)
         parameters, summary = stages("search", search, full, search_rows, workers, observer)
@@ -328,8 +328,7 @@ class JobRunner:
 
     def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
         """Report how many jobs are done, and the best setting among those with the most results."""
-        sign = self._metric.sign
-        means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
+        means = {k: (len(values), self._metric.sign * float(np.mean(values))) for k, values in self._values.items()}
         best = max(means, key=means.__getitem__, default=None)
         text = "" if best is None else f"best so far {self._metric.name} {abs(means[best][1]):.4f} at {best}"
         self._observer.tasks(total - n_left, total, self._n_failed, text, seconds_left)

@@ -380,7 +380,7 @@ def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: i
     digits = any(map(str.isdigit, "".join(others)))
     if not digits and len(others) == 1 and n_numbers > 20 and 2 * n_others < present:
         return True
-    if n_others >= present or n_others > max(1, (1.0 - MOSTLY) * present):
+    if n_others > max(1, (1.0 - MOSTLY) * present):
         return False
     if not digits and len(others) <= MAX_WORDS:
         return True

@@ -49,10 +49,10 @@ MAX_VALUES = 2**24
 
 def choose_feature_map(
     model: ModelConfig, rows: AnyBlocks, missing: bool, whole: np.ndarray | None, observer: RunObserver
-) -> tuple[ModelConfig, Json]:
+) -> tuple[ModelConfig, Json | None]:
     """Return a model of `features: auto` with the map that folds choose, and what was tried, as ``aucdist cv --json`` prints it.
 
-    See `aucdist.search.auto.choose_features`.
+    Nothing was tried if folds could not be made. See `aucdist.search.auto.choose_features`.
     """
     from aucdist.search import auto  # here, because few runs need it
 
@@ -60,11 +60,14 @@ def choose_feature_map(
         observer.tasks(number, n_tasks, best=f"features {value_text(point.get('features'))}")
 
     search = auto.choose_features(
-        model.built, rows, missing=missing, lam=model.lam, metric=model.features_metric, whole=whole, note=observer.note,
-        done=done,
+        model.built, rows, missing=missing, lam=model.lam, whole=whole, note=observer.note, done=done,
+        **model.search_options._asdict(),
     )  # fmt: skip
+    model = model.with_parameters(search["best"])
+    if "table" not in search:
+        return model, None
     observer.note(f"cross-validation with {search['folds']['fitted']} folds chose {parameters_text(search['best'])}")
-    return model.with_parameters(search["best"]), jsonable(search)
+    return model, jsonable(search)
 
 
 def extra_fits(
@@ -203,8 +206,9 @@ def train(config: TrainConfig, observer: RunObserver, start: str | None = None) 
     Raises InputError if the configuration or the data is wrong; nothing has been written then.
     Raises RunError if the run itself failed.
     """
-    name = timestamped(fit_name(config.name, config.model))
-    return fit_and_publish(config, name, "aucdist train", open_training_rows, observer, start)[0]
+    return fit_and_publish(
+        config, timestamped(fit_name(config.name, config.model)), "aucdist train", open_training_rows, observer, start
+    )[0]
 
 
 def open_training_rows(config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
@@ -291,8 +295,8 @@ def fit_and_evaluate(
     rows, blocks = drop_small_classes(rows.without_copies(), blocks, observer)
     check_costs_of_rows(blocks.train, point)
     if model.chooses_features:
-        missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
-        model, search = stages("choose features", choose_feature_map, model, blocks.train, missing, whole, observer)
+        options = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map()), observer
+        model, search = stages("choose features", choose_feature_map, model, blocks.train, *options)
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
     starts = None
     if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt

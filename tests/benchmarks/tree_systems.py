@@ -17,7 +17,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics.named import find_metric
-from aucdist.search.auto import AutoSearch, lams_for, try_settings
+from aucdist.search.auto import MAX_FOLDS, MIN_TOL, AutoSearch, lams_for, try_settings
 from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
 from aucdist.search.schedule import points_of
@@ -82,7 +82,7 @@ def chosen_by_folds(
             {"map": "bins", "interactions": most}
         ]
         points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
-        search = AutoSearch(points, find_metric("auc"), rule="best")
+        search = AutoSearch(points, find_metric("auc"), MAX_FOLDS, MAX_FOLDS, MAX_FOLDS, "best", MIN_TOL)
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
         table, _ = try_settings(estimator, search, blocks, folds)

@@ -139,8 +139,24 @@ def test_python_chooses_features_by_another_metric(monkeypatch):
     assert "features" in model.chosen_
     with pytest.raises(InputError, match=r"'average_precison'\. Did you mean"):
         PairwiseHingeClassifier(features={"map": "auto", "metric": "average_precison"}).fit(X, y)
+    with pytest.raises(InputError, match="`readable` of `features: auto` must be True or False; got 'yes'"):
+        PairwiseHingeClassifier(features={"map": "auto", "readable": "yes"}).fit(X, y)
     with pytest.raises(InputError, match=r"'autos'\. Did you mean 'auto'"):
         PairwiseHingeClassifier(features="autos").fit(X, y)
+
+
+def test_python_chooses_a_readable_map():
+    r = np.random.default_rng(0)
+    X = r.standard_normal((160, 3))
+    y = X[:, 0] ** 2 + X[:, 1] ** 2 + X[:, 2] ** 2 + 0.3 * r.standard_normal(160) > 4
+    model = PairwiseHingeClassifier(features={"map": "auto", "readable": True}, tol=1e-2).fit(X, y)
+    assert model.chosen_["features"]["map"] == "bins"
+    assert model.shapes()
+    one = np.arange(160) == 7  # no folds can be made
+    model.fit(X, one)
+    assert model.chosen_ == {"features": {"map": "bins", "interactions": 3}}
+    with pytest.raises(InputError, match="1 positive rows cannot be divided"):
+        model.set_params(features="auto").fit(X, one)
 
 
 # ---- rows behind a mask give the same bits as rows of their own -------------------------------

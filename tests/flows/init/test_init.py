@@ -18,6 +18,7 @@ from flows.init.columns import Column, contents_of
 from flows.init.run import comment, quoted
 
 N = 2400
+READABLE = {"map": "auto", "readable": True}
 FEBRUARY = [f"2024-02-{i:02}" for i in range(1, 29)]
 
 
@@ -528,14 +529,14 @@ def test_files_of_one_class(leaky: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("n", "n_columns", "options", "features"),
     [
-        (60, 3, (), {"map": "bins", "interactions": 10}),
+        (60, 3, (), READABLE),
         (60, 60, (), None),
-        (3840, 60, (), {"map": "bins", "interactions": 10}),
+        (3840, 60, (), READABLE),
         (60, 3, ("--set", "hashed={x0: 1000}"), None),
     ],
     ids=["narrow", "wide", "wide-but-long", "hashed"],
 )
-def test_tables_get_bins_unless_they_are_wide_or_hashed(tmp_path, n, n_columns, options, features):
+def test_readable_maps_are_searched_unless_tables_are_wide_or_hashed(tmp_path, n, n_columns, options, features):
     """Bins of 1,000 columns of 1,600 rows take minutes, and those of more than 20,000 columns cannot be numbered."""
     values = np.random.default_rng(0).normal(size=(n, n_columns)).round(3)
     table = pd.DataFrame(values, columns=[f"x{i}" for i in range(n_columns)]).assign(y=np.arange(n) % 5 == 0)
@@ -544,12 +545,9 @@ def test_tables_get_bins_unless_they_are_wide_or_hashed(tmp_path, n, n_columns, 
     assert yaml.safe_load((tmp_path / "c.yaml").read_text())["model"].get("features") == features
 
 
-BINS = {"map": "bins", "interactions": 10}
-
-
 @pytest.mark.parametrize(
     ("n_numbers", "n_texts", "n_values", "n_empty", "features"),
-    [(0, 8, 40, 0, BINS), (0, 20, 40, 0, None), (8, 0, 0, 45, BINS), (48, 2, 40, 0, None)],
+    [(0, 8, 40, 0, READABLE), (0, 20, 40, 0, None), (8, 0, 0, 45, READABLE), (48, 2, 40, 0, None)],
     ids=["few-categories", "many-categories", "dropped-columns", "mixed"],
 )
 def test_columns_count_by_their_features(n_numbers, n_texts, n_values, n_empty, features):
@@ -581,13 +579,13 @@ def test_the_model_is_that_of_all_rows(form: str, monkeypatch: pytest.MonkeyPatc
     path = {"folder": "t/*.csv"}.get(form, f"t.{form}")
     result = result_of("init", path, "--label", "y", "--output", "c.yaml")
     text = Path("c.yaml").read_text()
-    assert yaml.safe_load(text)["model"]["features"] == BINS
+    assert yaml.safe_load(text)["model"]["features"] == READABLE
     assert f"the rarer one of the first {result['rows']:,} rows (rows of each class: " in text
     assert result["rows"] <= 960
 
 
 @pytest.mark.parametrize(
-    ("layout", "scale", "features"), [("csr", "maxabs", None), ("dense", "standard", BINS)], ids=["csr", "dense"]
+    ("layout", "scale", "features"), [("csr", "maxabs", None), ("dense", "standard", READABLE)], ids=["csr", "dense"]
 )
 @pytest.mark.parametrize("name", ["t.csv", "t.svm"])
 def test_a_stated_layout_decides(name: str, layout: str, scale: str, features: dict | None) -> None:
@@ -633,20 +631,26 @@ def test_a_comment_suggests_a_split_by_time_where_rows_are_in_the_order_of_a_num
     text = Path("t.yaml").read_text()
     assert ("# test: {time: Year, last: 0.2}  # if Year is a time" in text) == suggested
     assert "unknown:" not in text  # no column has categories
-    assert "  # search `lam` by `aucdist cv`\n" in text
+    assert "features: {map: auto, readable: true}, tol: 1e-3}\n# `features: auto` also tries maps" in text
 
 
 def test_an_estimator_without_bins_is_refused_before_the_rows_are_read() -> None:
     pd.DataFrame({"x": [i * i % 97 for i in range(200)], "y": [i % 4 == 0 for i in range(200)]}).to_csv(
         "t.csv", index=False
     )
-    said = run("train", "t.csv", "--label", "y", *sets("model.estimator=HingeClassifier"), code=2)[1]
+    said = run(
+        "train", "t.csv", "--label", "y", *sets("model.estimator=HingeClassifier", "model.features=bins"), code=2
+    )[1]
     assert "--set model.features=null" in said
     assert "open data" not in said
+    searched = run("train", "t.csv", "--label", "y", *sets("model.estimator=HingeClassifier"))[1]
+    assert "chose features none, lam" in searched
 
 
-@pytest.mark.parametrize(("sparse", "features"), [(False, {"map": "bins", "interactions": 10}), (True, None)])
-def test_rows_of_svmlight_get_bins_unless_they_are_sparse(tmp_path: Path, sparse: bool, features: dict | None) -> None:
+@pytest.mark.parametrize(("sparse", "features"), [(False, READABLE), (True, None)])
+def test_readable_maps_are_searched_for_rows_of_svmlight_unless_they_are_sparse(
+    tmp_path: Path, sparse: bool, features: dict | None
+) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(200, 40)).round(2) * (rng.random((200, 40)) < (0.05 if sparse else 1.0))
     lines = [

@@ -117,6 +117,50 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
 
 
+def test_readable_candidates_are_linear_models_and_bins_with_at_most_two_features_at_a_time() -> None:
+    model, size = ModelConfig().built, {"n_neg": 900, "n_features": 30, "readable": True}
+    bins = [{"map": "bins"}, *[{"map": "bins", "interactions": n} for n in (10, 40)]]
+    assert candidates(model, n_pos=50, **size) == [None, RISING, *bins]
+    assert candidates(model, n_pos=49, **size) == [None, RISING, *bins[:2]]
+    assert candidates(model, n_pos=50, **size, missing=True) == [RISING, *bins]
+    assert candidates(model, n_pos=10**5, **size | {"n_features": 4})[-1] == {"map": "bins", "interactions": 6}
+    assert candidates(model, n_pos=50, **size | {"n_features": 1}) == [None, RISING, bins[0]]
+    assert candidates(ModelConfig(solver="sdcd").built, n_pos=50, **size) == [None]
+
+
+def test_a_readable_map_is_chosen_and_its_model_can_be_explained(tmp_path: Path) -> None:
+    """The classes are those of an exclusive or, which a sum of functions of one feature does not part."""
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    rows = pd.DataFrame(X.round(3), columns=["a", "b"]).assign(y=(X[:, 0] > 0) ^ (X[:, 1] > 0))
+    model = {"tol": 1e-2, "features": {"map": "auto", "readable": True, "metric": "average_precision"}}
+    config = write_config(tmp_path, rows, {"label": "y", "positive": "True"}, {"scale": "none"}, model=model)
+    observer = Following()
+    result = trained(config, output=tmp_path, observer=observer)
+    search = read_about(result["run"])["search"]
+    assert search["metric"] == "average_precision"
+    assert search["best"]["features"] == {"map": "bins", "interactions": 1}
+    assert any("chose monotone none, features bins with interactions 1, lam" in line for line in observer.lines)
+    explained = load_model(f"{result['run']}/model").explain(X[:2])
+    assert explained.shape == (2, 4)  # a constant, two features and their interaction
+
+
+def test_where_folds_cannot_choose_a_readable_map_the_model_has_bins_with_interactions(
+    folder: Path, tmp_path: Path
+) -> None:
+    rows = pd.read_csv(folder / "rows.csv")
+    clicked = rows["clicked"] == "yes"
+    one = pd.concat([rows[clicked][:1], rows[~clicked]])
+    model = {"features": {"map": "auto", "readable": True}}
+    source = {"label": "clicked", "positive": "yes", "missing": "keep"}
+    config, observer = write_config(tmp_path, one, source, {"impute": "median"}, model=model), Following()
+    result = trained(config, output=tmp_path, observer=observer)
+    said = "folds cannot choose the feature map, so it is bins with interactions 3: 1 positive rows cannot be divided"
+    assert any(said in line for line in observer.lines)
+    assert load_model(f"{result['run']}/model").about["parameters"]["features"] == {"map": "bins", "interactions": 3}
+    with pytest.raises(InputError, match="1 positive rows cannot be divided"):
+        trained(config, "model.features=auto", output=tmp_path)
+
+
 def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model, size = ModelConfig().built, {"n_pos": 400, "n_neg": 900, "n_features": 2}
     assert FORESTS[0] in candidates(model, **size)
@@ -220,8 +264,13 @@ def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> Non
     assert [row["parameters"]["monotone"] for row in search["table"]] == [None, "auto", None, None, None]
     assert search["best"]["features"] is not None
     assert load_model(f"{search['run']}/model").about["parameters"]["features"] == search["best"]["features"]
-    with pytest.raises(InputError, match="either `features: auto` or values of `features`"):
-        load_cv(str(folder / "config.yaml"), [*settings, "grid.features=[bins]"])
+    named = load_cv(str(folder / "config.yaml"), [*settings, "grid.features=[bins]"], str(tmp_path))
+    assert (named.model.chooses_features, named.rule) == (False, "best")
+    assert [point["features"] for point in named.points] == ["bins"]
+    readable = [*settings, "model.features={map: auto, readable: true}"]
+    search = searched(folder / "config.yaml", *readable, output=tmp_path / "readable")
+    maps = [row["parameters"]["features"] for row in search["table"]]
+    assert maps == [None, {"map": "bins"}, {"map": "bins"}, {"map": "bins", "interactions": 3}]
 
 
 # ---- resumed, direct, folds ---------------------------------------------------------------------------------------------
