@@ -4,12 +4,13 @@ import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from aucdist.data.own_files import json_text, jsonable
 from aucdist.data.storage.files import exists, shown
@@ -28,6 +29,7 @@ from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.named import NAMED_METRICS
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
+from aucdist.parameters import frozen
 from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
@@ -56,7 +58,7 @@ IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performanc
 """Keys of a configuration that do not affect the model."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Run:
     """The content of a run folder, with its test rows in the order of their ids.
 
@@ -74,12 +76,12 @@ class Run:
         return "classes" in self.about
 
     @cached_property
-    def row_id(self) -> np.ndarray:
+    def row_id(self) -> ndarray:
         """The ids of the test rows, ascending."""
         return self.table["row_id"].to_numpy()
 
     @cached_property
-    def y(self) -> np.ndarray:
+    def y(self) -> ndarray:
         """The labels of a run of two classes, -1 and +1."""
         return self.labels("")
 
@@ -88,21 +90,21 @@ class Run:
         """The counts of the scores of a run of two classes."""
         return counts_of(self.table)
 
-    def column(self, name: str) -> np.ndarray | None:
+    def column(self, name: str) -> ndarray | None:
         """Return the group, grade or cost of each test row; None if the rows have none."""
         return self.table[name].to_numpy() if name in self.table else None
 
-    def labels(self, name: str) -> np.ndarray:
+    def labels(self, name: str) -> ndarray:
         """Return +1 for the rows of a class and -1 for the others."""
         if not self.several:
             return self.table["y"].to_numpy()
         return np.where(members_of(self.table["label"].to_numpy(), [name], topics=self.about["topics"])[:, 0], 1, -1)
 
-    def score(self, name: str = "") -> np.ndarray:
+    def score(self, name: str = "") -> ndarray:
         """Return the scores of a class."""
         return self.table[f"score {name}" if name else "score"].to_numpy()
 
-    def wrong(self, name: str = "") -> np.ndarray:
+    def wrong(self, name: str = "") -> ndarray:
         """Return which rows are predicted wrongly for a class."""
         return (self.score(name) > 0) != (self.labels(name) > 0)
 
@@ -249,7 +251,7 @@ def _about(run: Run) -> Json:
     }
 
 
-def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: np.ndarray | None) -> Json:
+def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: ndarray | None) -> Json:
     estimates: Json = {}
     with warnings.catch_warnings(record=True, action="always") as caught:
         if in_groups is not None:

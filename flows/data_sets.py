@@ -4,7 +4,6 @@ import functools
 from typing import Annotated
 
 import yaml
-from pydantic import Field
 
 from aucdist.data.shards.manifest import manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
@@ -13,7 +12,7 @@ from aucdist.errors import InputError, Json
 from flows.compute.clusters import open_cluster
 from flows.config.cluster import ClusterOption
 from flows.config.data import source_from_name
-from flows.config.loading import Cli, NameArgument, Strict, UrlOption
+from flows.config.loading import Cli, NameArgument, Names, Strict, Texts, UrlOption
 from flows.progress import RunObserver
 
 FEATURES_SHOWN = 10
@@ -33,7 +32,7 @@ class ShowConfig(Strict):
 class FetchConfig(Strict):
     """Data sets of the catalog that are downloaded."""
 
-    names: Annotated[list[str], Cli(place=1)] = Field(min_length=1)
+    names: Annotated[Names, Cli(place=1)]
     """The names of data sets of the catalog."""
     mirror: UrlOption = None
     """A folder or URL with a copy of the files, under the same names as below AUCDIST_DATA. By default they are
@@ -43,7 +42,7 @@ class FetchConfig(Strict):
 class VerifyConfig(Strict):
     """Data sets that are read and checked."""
 
-    names: Annotated[list[str], Cli(place=1)] = Field(default=[])
+    names: Annotated[Texts, Cli(place=1)]
     """Data sets of the catalog, or folders or URLs of shards. By default all that are on this machine are checked."""
     cluster: ClusterOption
     """Where the rows are read: a file in configs/cluster, or a path. By default it is this process."""

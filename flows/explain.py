@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import Field
 
 from aucdist.data.block import Block, as_dense, stacked
 from aucdist.data.dataset import category_features
@@ -20,7 +19,7 @@ from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CopyOption, CountOption, FileOption, PlaceArgument
+from flows.config.loading import Cli, CopyOption, Count, CountOption, FileOption, PlaceArgument, Texts
 from flows.progress import RunObserver
 from flows.score import lines_of_values
 
@@ -40,15 +39,15 @@ class ExplainConfig(UnlabelledRef):
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
     highest: CountOption = None
     """In place of the first rows, explain this number of rows with the highest scores, the highest first."""
-    top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
+    top: Annotated[Count, Cli(metavar="N")] = 5
     """How many contributions to show for each row. The largest ones are shown."""
     reasons: CountOption = None
     """Instead of contributions, show this many columns that raise the score of each row most."""
-    copied: CopyOption = Field(default=[])
+    copied: CopyOption
     """Also show this column of the rows, such as an identifier. May be repeated."""
     lower: bool = False
     """With `reasons`: show the columns that lower the score of each row most. Use it for models whose high scores are good."""
-    classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default=[])
+    classes: Annotated[Texts, Cli(flag="--class", metavar="NAME")]
     """For a model of several classes: a class to explain. May be repeated. By default all are explained."""
     output: FileOption = None
     """A .csv or .parquet file for the reasons, or for all contributions. By default they are printed."""

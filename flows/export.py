@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field
-
 from aucdist.data.block import Block
 from aucdist.data.storage.files import absolute, exists, refuse_existing, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
@@ -14,7 +12,7 @@ from aucdist.export.cards import CARD_SUFFIXES, Scaling, card_file, card_rows, l
 from aucdist.model import load_model, load_two_classes, model_folder
 from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
-from flows.config.loading import Cli, FileOption, PlaceArgument, Strict
+from flows.config.loading import AtLeastTwo, Cli, FileOption, PlaceArgument, Strict, Text, Texts
 from flows.progress import RunObserver
 from flows.rows.source import open_source
 from flows.run_folder.folder import CONFIG, METRICS, data_of, read_about
@@ -29,14 +27,14 @@ class ExportConfig(Strict):
     """The format: a graph for ONNX runtimes, a query in SQL, a JSON file, or a scorecard of whole points."""
     output: FileOption = None
     """The file to write. By default it is named after the run and written to the current folder."""
-    table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)
+    table: Annotated[Text | None, Cli(metavar="NAME")] = None
     """For sql: the table with the rows. The default is "rows"."""
-    ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default=[])
+    ids: Annotated[Texts, Cli(flag="--id", metavar="COLUMN")]
     """For sql: a column of the table that the query returns with the scores. May be repeated. By default these are the columns
     that the model reads."""
     contributions: bool = False
     """For onnx, sql and json: also export what each feature adds to a score."""
-    rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
+    rows: Annotated[AtLeastTwo | None, Cli(metavar="N")] = None
     """For a scorecard: the largest number of lines. Each category counts as one line."""
     total: Annotated[int | None, Cli(metavar="N")] = None
     """For a scorecard: the number of points between the lowest and the highest possible sum. The default is 1000."""

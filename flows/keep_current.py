@@ -2,17 +2,14 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from aucdist.data.shards.reading import fingerprint_of
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
-from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
 from aucdist.store import Lease, lease, read_store, remove_old_versions
 from flows.compute.clusters import Stages, s3_as_configured
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
-from flows.config.loading import NAME, CountOption, FileOptions, Strict
+from flows.config.loading import BelowOne, CountOption, FileOptions, Name, Place, Strict
 from flows.model_store import promotion_lines
 from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run
@@ -25,7 +22,7 @@ from flows.watch import WatchConfig, watch, watch_lines
 class KeepCurrentConfig(Strict):
     """A model that is trained again on the newest rows, and replaced if the new model meets the condition."""
 
-    store: Location = Field(min_length=1)
+    store: Place
     """The model store: a folder or URL."""
     train: TrainConfig
     """The training run. All stages use its `cluster` and its `s3`."""
@@ -37,7 +34,7 @@ class KeepCurrentConfig(Strict):
     training. Give it without `train.data.test`."""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
     """When the version in use is replaced, like `--if` of `aucdist promote`."""
-    margin: float | None = Field(default=None, ge=0.0, lt=1.0)
+    margin: BelowOne = None
     """The smallest difference that counts, like `--margin` of `aucdist promote`. By default `not-worse` uses 0.005."""
     metric: Literal["average_precision"] | None = None
     """The metric that is compared, like `--metric` of `aucdist promote`."""
@@ -47,10 +44,10 @@ class KeepCurrentConfig(Strict):
     """Whether the fit starts from the weights in use, if the features are the same."""
     new: UnlabelledRef | None = None
     """The rows to score and to watch, with the version that is in use after training."""
-    batch: str | None = Field(default=None, pattern=NAME)
+    batch: Name | None = None
     """The name of these rows. By default it is the name of the data set or of its first file, and a digest of their
     version, because a file of this name may have other rows each night."""
-    scores: Location = Field(default="scores", min_length=1)
+    scores: Place = "scores"
     """The folder or URL below which the scores of each batch are written."""
 
     def _check(self) -> None:

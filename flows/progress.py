@@ -173,19 +173,14 @@ class LiveObserver(RunObserver):
             self._bar.update(self._task, total=total, completed=total)
 
 
-def summary_table(result: Json) -> Table:
-    """Return the summary of a training run, from the object that ``--json`` prints."""
+def trained_lines(result: Json) -> list[Any]:
+    """Return the lines that `aucdist train` prints: a table with the summary of the run, and the page."""
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in summary_rows(result):
         table.add_row(name, Text(value))
-    return table
-
-
-def trained_lines(result: Json) -> list[Any]:
-    """Return the lines that `aucdist train` prints."""
-    return [summary_table(result), f"report: {result['run']}/report.html"]
+    return [table, f"report: {result['run']}/report.html"]
 
 
 def search_lines(result: Json) -> list[Any]:

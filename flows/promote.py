@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from numpy import ndarray
 
 from aucdist.data.own_files import jsonable
 from aucdist.data.sources import Source
@@ -25,7 +25,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep_decision, promote, read_store, remove_old_versions
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
-from flows.config.loading import Cli, CountOption, PlaceArgument, Strict
+from flows.config.loading import BelowOne, Cli, CountOption, PlaceArgument, Strict
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of
@@ -49,7 +49,7 @@ class PromoteConfig(Strict):
     ] = "always"
     """When to replace the version in use: always, if the new model is significantly better, or if it is not worse by
     more than --margin."""
-    margin: float | None = Field(default=None, ge=0.0, lt=1.0)
+    margin: BelowOne = None
     """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005."""
     metric: Literal["average_precision"] | None = None
     """The metric to compare: average_precision. By default the AUC, or the partial AUC that the run was trained for."""
@@ -73,9 +73,9 @@ class PairedScores(NamedTuple):
     """
 
     rows: str
-    y: np.ndarray
-    new: np.ndarray
-    old: np.ndarray
+    y: ndarray
+    new: ndarray
+    old: ndarray
 
 
 def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
@@ -166,7 +166,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     Raises InputError if the version in use was trained on some of them, or if they have to be read again and have changed.
     """
 
-    def labels_and_scores(scored: Run) -> tuple[np.ndarray, np.ndarray]:
+    def labels_and_scores(scored: Run) -> tuple[ndarray, ndarray]:
         """Return the labels of a run's test rows, and their scores."""
         if not model.classes:
             return scored.y, scored.score()
@@ -197,7 +197,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     return PairedScores("the test rows of the run", y, scores, rescored.scores)
 
 
-def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
+def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: ndarray | None = None) -> HeldOutRows:
     """Return the scores of the rows of a source by a saved model.
 
     `subject` and `data`: the names of the model and of the rows, for the error.

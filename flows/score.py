@@ -3,16 +3,13 @@
 import functools
 from typing import Annotated
 
-from pydantic import Field
-
-from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
 from aucdist.model import batch_scoring
 from aucdist.report.text import ends_text, number_text
 from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CopyOption, Natural, PlaceArgument
+from flows.config.loading import Cli, CopyOption, Natural, Place, PlaceArgument
 from flows.progress import RunObserver
 
 
@@ -21,13 +18,13 @@ class ScoreConfig(UnlabelledRef):
 
     model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
-    output: Annotated[Location, Cli(place=3)] = Field(min_length=1)
+    output: Annotated[Place, Cli(place=3)]
     """A folder or URL for the scores. It has to be empty, or to have scores of the same model and data."""
     top: Natural = 0
     """For a model of several classes: also write columns that name this many of the most likely classes."""
     contributions: bool = False
     """Also write columns of what each feature adds to a score."""
-    copied: CopyOption = Field(default=[])
+    copied: CopyOption
     """Also write this column of the rows, such as an identifier, as text. May be repeated."""
     cluster: ClusterOption
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""

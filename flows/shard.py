@@ -3,8 +3,6 @@
 import functools
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.sharding import Simulation
@@ -14,14 +12,14 @@ from aucdist.errors import Json
 from flows.compute.clusters import Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import DataRef, source_of
-from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Share, Strict
+from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Place, Share, Strict
 from flows.progress import RunObserver
 
 
 class ShardConfig(DataRef):
     """A data set to be written as shards."""
 
-    target: Annotated[str, Cli(place=3)] = Field(min_length=1)
+    target: Annotated[Place, Cli(place=3)]
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""

@@ -9,7 +9,6 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import Field
 
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import ROW_ID, jsonable, read_json, read_parquet
@@ -31,7 +30,7 @@ from aucdist.store import lease, read_version
 from flows.compute.clusters import Workers, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, batch_name, source_of
-from flows.config.loading import NAME, Cli, FileOption, PlaceArgument, Strict, UrlOption
+from flows.config.loading import Cli, FileOption, Name, PlaceArgument, Strict, UrlOption
 from flows.progress import RunObserver
 from flows.run_folder.folder import (
     METRICS,
@@ -61,7 +60,7 @@ class WatchConfig(Strict):
     """The labels of a batch: a Parquet or CSV file with `row_id` and the label."""
     alerts_only: bool = False
     """Only alerts have labels, so AUC, partial AUC and recall raise no alarm."""
-    batch: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, pattern=NAME)
+    batch: Annotated[Name | None, Cli(metavar="NAME")] = None
     """The name of the batch. By default it is the name of the data, or for labels the last batch."""
     state: UrlOption = None
     """The folder or URL of the results of all batches. By default it is `watch` in the store."""

@@ -2,16 +2,17 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_columns, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
-from aucdist.parameters import check_weights
+from aucdist.parameters import check_weights, frozen
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 ROW_COLUMNS: dict[str, Any] = {
@@ -26,7 +27,7 @@ _MADE: dict[Any, Any] = {}
 """The matrices made from a basis, by the identity of its values. They are kept as long as these values are in memory."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Block:
     """A block of rows: their features, labels, weights and row ids. Treat it as read-only.
 
@@ -65,24 +66,24 @@ class Block:
     """
 
     rows: Rows
-    y: np.ndarray
-    row_id: np.ndarray
-    weight: np.ndarray | None = None
+    y: ndarray
+    row_id: ndarray
+    weight: ndarray | None = None
     index: int = 0
-    group: np.ndarray | None = None
-    grade: np.ndarray | None = None
-    cost: np.ndarray | None = None
-    code: np.ndarray | None = None
+    group: ndarray | None = None
+    grade: ndarray | None = None
+    cost: ndarray | None = None
+    code: ndarray | None = None
 
     @classmethod
     def of(
         cls,
         X: Any,
-        y: np.ndarray,
+        y: ndarray,
         *,
-        row_id: np.ndarray | None = None,
+        row_id: ndarray | None = None,
         index: int = 0,
-        **side: np.ndarray | None,
+        **side: ndarray | None,
     ) -> "Block":
         """Make a block from a matrix and labels, copying only what has the wrong form.
 
@@ -127,20 +128,20 @@ class Block:
             check_weights(sides["weight"])
         return cls(rows, y.astype(np.int8), ids, index=index, **sides)
 
-    def scores(self, w: np.ndarray) -> np.ndarray:
+    def scores(self, w: ndarray) -> ndarray:
         """Return X w, float64 of shape (n_samples,)."""
         out = np.empty(self.n_samples)
         project(self.rows, w, out)
         return out
 
-    def sums(self, coefs: np.ndarray) -> np.ndarray:
+    def sums(self, coefs: ndarray) -> ndarray:
         """Return X' times a coefficient for each row, float64 of shape (n_features,)."""
         out = np.zeros(self.n_features)
         accumulate(self.rows, np.arange(self.n_samples), coefs, out)
         return out
 
     @property
-    def label(self) -> np.ndarray:
+    def label(self) -> ndarray:
         """The label of each row; with several classes, the index of the row's set of classes."""
         return self.y if self.code is None else self.code
 
@@ -160,7 +161,7 @@ class Block:
         return n_columns(self.rows)
 
     @property
-    def X(self) -> np.ndarray | sp.csr_matrix:
+    def X(self) -> ndarray | sp.csr_matrix:
         """The rows as a NumPy array or a ``csr_matrix``.
 
         Raises
@@ -177,11 +178,11 @@ class Block:
             return as_csr(self.rows)
         return self.rows.values
 
-    def weights(self) -> np.ndarray:
+    def weights(self) -> ndarray:
         """Return the sample weights, which are ones if none were given."""
         return np.ones(self.n_samples) if self.weight is None else self.weight
 
-    def take(self, chosen: np.ndarray, *, index: int = 0) -> "Block":
+    def take(self, chosen: ndarray, *, index: int = 0) -> "Block":
         """Return the block of the rows `chosen` (positions or a mask), in that order."""
         chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return replace(self, rows=rows_at(self.rows, chosen), index=index, **self._labels(chosen))
@@ -223,7 +224,7 @@ class Columns:
         X: Any = block.X
         self._X = X.tocsc() if sp.issparse(X) else X
 
-    def __getitem__(self, j: int) -> np.ndarray:
+    def __getitem__(self, j: int) -> ndarray:
         """Return a column, float64 of shape (n_samples,)."""
         return as_dense(self._X[:, [j]]).ravel().astype(np.float64, copy=False)
 
@@ -262,7 +263,7 @@ def unmasked(X: Any) -> Any:
     return X
 
 
-def as_dense(X: Any) -> np.ndarray:
+def as_dense(X: Any) -> ndarray:
     """Return a matrix, sparse or not, as an array."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
@@ -286,7 +287,7 @@ def n_columns(rows: Rows) -> int:
     return int(rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1])
 
 
-def rows_at(rows: Rows, positions: np.ndarray) -> Rows:
+def rows_at(rows: Rows, positions: ndarray) -> Rows:
     """Return the rows at these positions, in that order."""
     if isinstance(rows, BinRows):
         return BinRows(rows.codes.take(positions, axis=0), rows.basis)
@@ -361,7 +362,7 @@ def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
 
 
 @_made_once
-def _change_basis(basis: CodeBasis, function: Callable[[np.ndarray], np.ndarray]) -> CodeBasis:
+def _change_basis(basis: CodeBasis, function: Callable[[ndarray], ndarray]) -> CodeBasis:
     """Apply a function with f(0) = 0 to all values of a basis, and return the new basis.
 
     A step from 0 to a value becomes one to the function of that value. Only codes of one feature have a basis function with
@@ -386,28 +387,28 @@ def matrix_of(rows: BinRows) -> sp.csr_matrix:
     return matrix
 
 
-def matrix_of_rows(rows: Rows) -> np.ndarray | sp.csr_matrix:
+def matrix_of_rows(rows: Rows) -> ndarray | sp.csr_matrix:
     """Return rows as a matrix of their features, float64 of shape (n_samples, n_features)."""
     if isinstance(rows, BinRows):
         return matrix_of(rows)
     return as_csr(rows).astype(np.float64) if isinstance(rows, CsrRows) else rows.values.astype(np.float64, copy=False)
 
 
-def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Rows:
+def elementwise(rows: Rows, function: Callable[[ndarray], ndarray]) -> Rows:
     """Apply a function with f(0) = 0 to each value of the rows."""
     if not isinstance(rows, BinRows):
         return rows._replace(values=function(rows.values.astype(np.float64, copy=False)))
     return BinRows(rows.codes, _change_basis(rows.basis, function))
 
 
-def column_squares(rows: Rows, coefs: np.ndarray) -> np.ndarray:
+def column_squares(rows: Rows, coefs: ndarray) -> ndarray:
     """Return the sum of ``coefs[i] * x_ij ** 2`` over the rows, float64 of shape (n_features,)."""
     out = np.zeros(n_columns(rows))
     accumulate(elementwise(rows, np.square), np.arange(len(coefs)), coefs, out)
     return out
 
 
-def row_squares(rows: Rows) -> np.ndarray:
+def row_squares(rows: Rows) -> ndarray:
     """Return the squared Euclidean length of each row, float64 of shape (n_samples,)."""
     if isinstance(rows, DenseRows):  # avoids a copy of all values
         return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
@@ -416,14 +417,14 @@ def row_squares(rows: Rows) -> np.ndarray:
     return out
 
 
-def code_histogram(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
+def code_histogram(rows: BinRows, coefs: ndarray) -> ndarray:
     """Return the sum of the coefficients of the rows in each cell, float64 of shape (n_cells,)."""
     out = np.zeros(len(rows.basis.offsets) - 1)
     add_codes(rows.codes, rows.basis.starts, np.arange(len(coefs)), coefs, len(coefs), out)
     return out
 
 
-def second_moments(rows: BinRows, coefs: np.ndarray, *, centred: bool = False) -> np.ndarray:
+def second_moments(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> ndarray:
     """Return the sum of ``coefs[i] x_i x_i'``, float64 of shape (n_features, n_features).
 
     `coefs`: of shape (n_samples,), float64.
@@ -436,9 +437,7 @@ def second_moments(rows: BinRows, coefs: np.ndarray, *, centred: bool = False) -
     return _of_features(rows.basis, cells)
 
 
-def pair_moments(
-    rows: BinRows, low: np.ndarray, high: np.ndarray, weights: np.ndarray, partners: np.ndarray
-) -> np.ndarray:
+def pair_moments(rows: BinRows, low: ndarray, high: ndarray, weights: ndarray, partners: ndarray) -> ndarray:
     """Return the sum of ``w_i w_j (x_i - x_j)(x_i - x_j)'`` over pairs, float64 of shape (n_features, n_features).
 
     `rows`, `low`, `high`, `weights`: which rows are partners, as in `aucdist.kernels.codes.window_moments`.
@@ -450,7 +449,7 @@ def pair_moments(
     return _of_features(rows.basis, cells - (across + across.T))
 
 
-def _moments_of_cells(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
+def _moments_of_cells(rows: BinRows, coefs: ndarray) -> ndarray:
     n_cells = len(rows.basis.offsets) - 1
     lower = np.zeros((n_cells, n_cells))
     code_moments(rows, coefs, lower)
@@ -459,7 +458,7 @@ def _moments_of_cells(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
     return cells
 
 
-def _of_features(basis: CodeBasis, cells: np.ndarray) -> np.ndarray:
+def _of_features(basis: CodeBasis, cells: ndarray) -> ndarray:
     """Return ``A' cells A``, where A has the values of the basis functions in the cells, and `cells` is symmetric."""
     for _ in range(2):
         out = np.zeros((basis.n_features, cells.shape[1]))

@@ -4,15 +4,16 @@ The ranges are used to shift columns that are far from 0 and to bound rounding e
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, n_columns, n_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, csr_ranges, dense_ranges
+from aucdist.parameters import frozen
 
 ROWS_AT_ONCE = 4096
 KEPT_BITS = 10
@@ -25,7 +26,7 @@ CHUNK = 2**20  # number of values in a chunk
 KEYS = 1 << (64 - DROPPED)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ColumnRanges:
     """The smallest and largest value of each column over rows with a weight above 0. Ranges of several blocks merge by ``+``.
 
@@ -34,8 +35,8 @@ class ColumnRanges:
     `width`: the most values that a row has: n_features, or the most that a sparse row stores.
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    low: ndarray
+    high: ndarray
     width: int
 
     def __add__(self, other: "ColumnRanges") -> "ColumnRanges":
@@ -43,7 +44,7 @@ class ColumnRanges:
         return ColumnRanges(low, high, max(self.width, other.width))
 
     @classmethod
-    def of(cls, rows: Rows, weight: np.ndarray | None = None) -> "ColumnRanges":
+    def of(cls, rows: Rows, weight: ndarray | None = None) -> "ColumnRanges":
         """Return the ranges of the values that are not missing; one reading of the rows.
 
         `weight`, of shape (n_samples,): rows of weight 0 do not count; by default all do.
@@ -66,23 +67,23 @@ class ColumnRanges:
         return cls(low.astype(np.float64), high.astype(np.float64), width)
 
     @cached_property
-    def largest(self) -> np.ndarray:
+    def largest(self) -> ndarray:
         """The largest absolute value of each column, of shape (n_features,); 0 without any row."""
         return np.maximum(np.maximum(-self.low, self.high), 0.0)
 
     @property
-    def constant(self) -> np.ndarray:
+    def constant(self) -> ndarray:
         """Whether all values of the column are equal, of shape (n_features,)."""
         return self.low >= self.high
 
 
-def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
+def _pieces(rows: DenseRows) -> Iterator[ndarray]:
     """Yield the rows as float64 in chunks."""
     for start in range(0, n_rows(rows), ROWS_AT_ONCE):
         yield rows.values[start : start + ROWS_AT_ONCE].astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Means:
     """The mean of the values of each column that are not missing. Means of several blocks merge by ``+``.
 
@@ -90,8 +91,8 @@ class Means:
     `mean`, of shape (n_features,), float64: 0 where there is no value.
     """
 
-    count: np.ndarray
-    mean: np.ndarray
+    count: ndarray
+    mean: ndarray
 
     def __add__(self, other: "Means") -> "Means":
         count = self.count + other.count
@@ -118,7 +119,7 @@ class Means:
             total += cls(count, (np.where(present, x, 0.0) / np.maximum(count, 1)).sum(axis=0))
         return total
 
-    def fill(self) -> np.ndarray:
+    def fill(self) -> ndarray:
         """Return the mean of each column; NaN if it has no value."""
         return np.where(self.count > 0, self.mean, np.nan)
 
@@ -126,7 +127,7 @@ class Means:
 NO_RANGES = ColumnRanges(np.zeros(0), np.zeros(0), 0)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Moments:
     """Statistics of each column, which merge by ``+``. They are float64 whatever the data are.
 
@@ -138,8 +139,8 @@ class Moments:
     """
 
     weight: float
-    mean: np.ndarray
-    scatter: np.ndarray
+    mean: ndarray
+    scatter: ndarray
     ranges: ColumnRanges = NO_RANGES
 
     def __add__(self, other: "Moments") -> "Moments":
@@ -173,7 +174,7 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
     return total
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Medians:
     """A histogram of each column over cells of equal relative width. Histograms merge by ``+`` in any order.
 
@@ -185,8 +186,8 @@ class Medians:
     `count`: of shape (n_cells,), int64.
     """
 
-    cell: np.ndarray
-    count: np.ndarray
+    cell: ndarray
+    count: ndarray
     n_features: int
 
     def __add__(self, other: "Medians") -> "Medians":
@@ -215,7 +216,7 @@ class Medians:
             cells_of_all += cls(cells, count, d)
         return cells_of_all
 
-    def fill(self) -> np.ndarray:
+    def fill(self) -> ndarray:
         """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); NaN if it has no value."""
         filled, column = np.full(self.n_features, np.nan), self.cell // KEYS
         edges = np.searchsorted(column, np.arange(self.n_features + 1))
@@ -235,7 +236,7 @@ class Medians:
 STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": Medians}
 
 
-def _cell(column: np.ndarray, key: np.ndarray) -> np.ndarray:
+def _cell(column: ndarray, key: ndarray) -> ndarray:
     return column.astype(np.int64) * KEYS + key + KEYS // 2
 
 
@@ -276,7 +277,7 @@ def has_missing(rows: Rows) -> bool:
     return bool(suspect) and bool(np.isnan(rows.values).any())
 
 
-def filled(rows: Rows, fill: np.ndarray) -> Rows:
+def filled(rows: Rows, fill: ndarray) -> Rows:
     """Return the rows with missing values replaced by `fill`, of shape (n_features,)."""
     if not has_missing(rows):
         return rows

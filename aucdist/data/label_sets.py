@@ -2,18 +2,20 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.dataset import Schema
 from aucdist.data.labels import Labels, refuse_many
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class LabelSets:
     """The distinct sets of classes that rows have. `Block.code` is the index of a row's set.
 
@@ -27,7 +29,7 @@ class LabelSets:
         Whether a row has one class at most. Else it has any number of them: these are labels, or topics.
     """
 
-    classes: np.ndarray
+    classes: ndarray
     members: sp.csc_array
     exclusive: bool
 
@@ -49,7 +51,7 @@ class LabelSets:
         return cls(names, sp.csc_array(sp.eye_array(len(names), dtype=bool, format="csc")), True)
 
     @classmethod
-    def of_indicator(cls, Y: Any, classes: Any = None) -> "tuple[LabelSets, np.ndarray]":
+    def of_indicator(cls, Y: Any, classes: Any = None) -> "tuple[LabelSets, ndarray]":
         """Return the table of an indicator matrix, and the index of each row's set.
 
         Parameters
@@ -103,7 +105,7 @@ class LabelSets:
         """Return the names of the classes as text."""
         return [str(name) for name in self.classes.tolist()]
 
-    def signs(self, k: int) -> np.ndarray:
+    def signs(self, k: int) -> ndarray:
         """Return +1 for sets with the class at position `k` and -1 for others, int8 of shape (n_sets,)."""
         signs = np.full(self.members.shape[0], -1, dtype=np.int8)
         signs[self.members.indices[self.members.indptr[k] : self.members.indptr[k + 1]]] = 1
@@ -114,11 +116,11 @@ class LabelSets:
         at = np.asarray(classes, dtype=np.intp)
         return replace(self, classes=self.classes[at], members=self.members[:, at])
 
-    def counts(self, codes: np.ndarray) -> np.ndarray:
+    def counts(self, codes: ndarray) -> ndarray:
         """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the indices of their sets."""
         return np.asarray(self.members.T @ np.bincount(codes, minlength=self.members.shape[0]), dtype=np.int64)
 
-    def indicator(self, codes: np.ndarray) -> np.ndarray:
+    def indicator(self, codes: ndarray) -> ndarray:
         """Return which classes rows have, bool of shape (n_samples, n_classes); `codes` are the indices of their sets."""
         return np.asarray(self.members.toarray()[codes])
 
@@ -138,7 +140,7 @@ def sets_of_topics(
     return (*known, *sorted(sets - set(known)))
 
 
-def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
+def places(labels: Labels, schema: Schema, where: str) -> ndarray:
     """Return the index of each row's set of classes in the table of a schema, int32 of shape (n_samples,).
 
     Parameters
@@ -168,7 +170,7 @@ def _set_of(text: str, place: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(sorted(place[name] for name in text.split(",") if name in place))
 
 
-def check_distinct(names: np.ndarray) -> None:
+def check_distinct(names: ndarray) -> None:
     """Raise an InputError if two classes have one name."""
     distinct, counts = np.unique([str(name) for name in names.tolist()], return_counts=True)
     if (counts > 1).any():

@@ -4,12 +4,13 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ class LabelWarning(UserWarning):
     """Some classes have names that look like spellings of one class."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Labels:
     """The label of each row.
 
@@ -38,12 +39,12 @@ class Labels:
     `topics`: whether a row may be of several classes, or of none.
     """
 
-    codes: np.ndarray
+    codes: ndarray
     names: tuple[str, ...]
     topics: bool = False
 
     @classmethod
-    def of(cls, codes: np.ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
+    def of(cls, codes: ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
         """Make labels from texts. Different texts may be one class, such as 1 and +1."""
         spelled = [class_name(text) for text in texts]
         if topics:  # the classes in a list like ``ccat,c15``, in order
@@ -60,7 +61,7 @@ class Labels:
             if n
         }
 
-    def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> np.ndarray:
+    def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> ndarray:
         """Return +1 for rows of a positive class and -1 for rows of a negative one: int8 of shape (n_samples,).
 
         `positive` and `negative`: by `class_name`. With `topics` one positive class is enough, and all other rows are negative.
@@ -81,7 +82,7 @@ class Labels:
             sign_of_name = [sign.get(name, 0) for name in self.names]
         return np.array(sign_of_name, dtype=np.int8)[self.codes]
 
-    def grades(self, where: str) -> np.ndarray:
+    def grades(self, where: str) -> ndarray:
         """Return the label of each row as a grade, float64.
 
         Raises InputError if one is not a number.
@@ -244,7 +245,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered[:SHOWN]) + more
 
 
-def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
+def group_numbers(groups: Any, first: int = 0) -> ndarray | None:
     """Return a number for each row, the same for rows of one group; None for None.
 
     Whole numbers are their own, whatever other numbers there are. Everything else is hashed to 64 bits. So blocks which are read
@@ -276,7 +277,7 @@ def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
         return None
     import pandas as pd
 
-    if isinstance(groups, np.ndarray) and groups.ndim != 1:
+    if isinstance(groups, ndarray) and groups.ndim != 1:
         raise InputError(
             f"groups must have the shape (n_samples,), with one value for each row; got the shape {groups.shape}"
         )
@@ -298,14 +299,14 @@ def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
     return _hashed(series)
 
 
-def _hashed(series: "pd.Series") -> np.ndarray:
+def _hashed(series: "pd.Series") -> ndarray:
     import pandas as pd
 
     values = series.astype(object).map(str).to_numpy() if series.dtype.kind not in "mM" else series.to_numpy()
     return pd.util.hash_array(values, categorize=False).view(np.int64)
 
 
-def numbers_of_texts(texts: Sequence[str]) -> np.ndarray:
+def numbers_of_texts(texts: Sequence[str]) -> ndarray:
     """Return a number for each text, int64: the value of an integer however it is written, or a hash of other texts."""
     import pandas as pd
 

@@ -3,10 +3,11 @@
 import functools
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from numpy import ndarray
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from aucdist.data.block import Block, EachBlock, as_dense, row_squares
@@ -22,6 +23,7 @@ from aucdist.data.dataset import Impute, Scale, category_features
 from aucdist.data.own_files import CHECKED, Count, to_jsonable
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
+from aucdist.parameters import frozen
 
 WITHOUT_FILL = ("refuse", "keep")
 """The values of `impute` that do not replace missing values."""
@@ -35,12 +37,12 @@ def array_of(items: Any, dtype: type) -> Any:
 
 
 if TYPE_CHECKING:
-    Floats = np.ndarray
+    Floats = ndarray
 else:
     Floats = array_of(float, np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Preprocessor:
     """Fitted preprocessing of the features: filling in, logarithms and scaling, in this order.
 
@@ -229,7 +231,7 @@ def fit_preprocessor(
 
 
 def _moments(
-    names: tuple[str, ...], columns: tuple[int, ...], scale: str, fill: np.ndarray | None, block: Block
+    names: tuple[str, ...], columns: tuple[int, ...], scale: str, fill: ndarray | None, block: Block
 ) -> Moments:
     if scale in CENTRING and isinstance(block.rows, CsrRows):
         raise InputError(
@@ -239,7 +241,7 @@ def _moments(
     return moments(_logged(_complete(block, fill, names), columns, names))
 
 
-def _complete(block: Block, fill: np.ndarray | None, names: Sequence[str] | None = None) -> Block:
+def _complete(block: Block, fill: ndarray | None, names: Sequence[str] | None = None) -> Block:
     """Return the block without missing values."""
     if fill is not None:
         return replace(block, rows=filled(block.rows, fill))
@@ -252,7 +254,7 @@ def _complete(block: Block, fill: np.ndarray | None, names: Sequence[str] | None
     return block
 
 
-def _refuse_infinite(values: np.ndarray, names: Sequence[str], reason: str) -> None:
+def _refuse_infinite(values: ndarray, names: Sequence[str], reason: str) -> None:
     if not np.isfinite(values).all():
         raise InputError(f"feature {names[int(np.argmin(np.isfinite(values)))]!r}: {reason}")
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, Columns, EachBlock, each_of
 from aucdist.errors import InputError
 
-Arrays = tuple[np.ndarray | None, ...]
+Arrays = tuple[ndarray | None, ...]
 MAX_DEVIATIONS = 8.0
 """Random numbers are gathered if they are within this number of standard deviations of the share of test rows. If the
 limit lies outside, all are gathered."""
@@ -46,7 +47,7 @@ class Split:
     n_test: tuple[int, ...]
     n_classes: int | None = None
 
-    def is_test(self, block: Block) -> np.ndarray:
+    def is_test(self, block: Block) -> ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
         has_test = np.array([limit >= 0 for limit in self.limits])
         limits = np.array([max(limit, 0) for limit in self.limits], dtype=np.uint64)
@@ -54,12 +55,12 @@ class Split:
         number = scrambled(block.row_id if block.group is None else block.group, self.seed)
         return has_test[stratum] & (number <= limits[stratum])
 
-    def is_train(self, block: Block) -> np.ndarray:
+    def is_train(self, block: Block) -> ndarray:
         """Return whether each row is a training row, bool of shape (n_samples,)."""
         return ~self.is_test(block)
 
 
-def strata_of(block: Block, n_classes: int | None) -> np.ndarray:
+def strata_of(block: Block, n_classes: int | None) -> ndarray:
     """Return the number of each row's stratum, from 0: rows are split within their class.
 
     `n_classes`: None for two classes; of rows with several classes their number, `Block.code` being the class; 1 where a row
@@ -96,19 +97,19 @@ class TimeSplit:
     stop: float
     n_test: tuple[int, ...]
     n_train: tuple[int, ...]
-    groups: np.ndarray | None = None
-    latest: np.ndarray | None = None
+    groups: ndarray | None = None
+    latest: ndarray | None = None
     per_day: dict[str, float] = field(default_factory=dict)
 
-    def is_test(self, block: Block) -> np.ndarray:
+    def is_test(self, block: Block) -> ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
         return self._times(block) >= self.start
 
-    def is_train(self, block: Block) -> np.ndarray:
+    def is_train(self, block: Block) -> ndarray:
         """Return whether each row is a training row, bool of shape (n_samples,)."""
         return ~(self._times(block) >= self.stop)
 
-    def _times(self, block: Block) -> np.ndarray:
+    def _times(self, block: Block) -> ndarray:
         if self.groups is None or self.latest is None or block.group is None:
             return Columns(block)[self.column]
         return np.asarray(self.latest[np.searchsorted(self.groups, block.group)])
@@ -241,7 +242,7 @@ def find_split(
     return Split(seed, tuple(limits), tuple(n_test), n_classes)
 
 
-def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def split(block: Block, test_fraction: float, seed: int) -> tuple[ndarray, ndarray]:
     """Return the positions of the training rows and of the test rows in a block that has all rows, ascending.
 
     Parameters and errors are those of `find_split`.
@@ -278,12 +279,12 @@ def joined_columns(parts: Iterable[Arrays]) -> tuple[Any, ...]:
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
 
 
-def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:
+def scrambled(row_id: ndarray, seed: int) -> ndarray:
     """Return a random number for each row, uint64, by the finaliser of SplitMix64: different ids get different numbers."""
     return _mixed(row_id.astype(np.uint64) ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 
-def _mixed(z: np.ndarray) -> np.ndarray:
+def _mixed(z: ndarray) -> ndarray:
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

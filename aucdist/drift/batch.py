@@ -3,9 +3,9 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 from scipy.special import bdtrc, chdtrc, kolmogorov
 
 from aucdist.data.block import Block, Columns
@@ -17,6 +17,7 @@ from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
+from aucdist.parameters import frozen
 
 ALPHA = 0.001
 """The level of all tests of a batch together, by Holm's correction: one false alarm in about a thousand batches without
@@ -42,11 +43,11 @@ FEWEST = 5.0
 Z_95 = 1.959963984540054
 """The standard normal quantile of two-sided intervals of 95 %."""
 
-Probability = Callable[[np.ndarray], np.ndarray]
+Probability = Callable[[ndarray], ndarray]
 
 
 def performance(
-    y: np.ndarray, scores: np.ndarray, max_fpr: float | None = None, probability: Probability | None = None
+    y: ndarray, scores: ndarray, max_fpr: float | None = None, probability: Probability | None = None
 ) -> Json:
     """Return the metrics of labelled rows, each with its 95 % interval.
 
@@ -75,7 +76,7 @@ def performance(
     return {"rows": len(y), "n_pos": n_pos, "metrics": metrics}
 
 
-def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> Json:
+def performance_of_classes(names: Sequence[str], members: ndarray, scores: ndarray) -> Json:
     """Return the metrics of labelled rows of several classes, each with its 95 % interval.
 
     `members`, of shape (n_samples, n_classes), bool: which classes each row has.
@@ -148,7 +149,7 @@ def alarms_of(tests: list[Json], least: Json) -> list[Json]:
     return [test for test in tests if test["p"] < ALPHA and test["value"] >= least[test["what"]]]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class BatchCounts:
     """The numbers of rows of a batch in the cells of a profile. Counts of several parts merge by ``+``.
 
@@ -165,9 +166,9 @@ class BatchCounts:
     """
 
     rows: int
-    cells: np.ndarray
-    outside: np.ndarray
-    score: np.ndarray
+    cells: ndarray
+    outside: ndarray
+    score: ndarray
     rare: int
 
     def __add__(self, other: "BatchCounts") -> "BatchCounts":
@@ -175,7 +176,7 @@ class BatchCounts:
         return BatchCounts(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     @classmethod
-    def of(cls, profile: Profile, block: Block, scores: np.ndarray) -> "BatchCounts":
+    def of(cls, profile: Profile, block: Block, scores: ndarray) -> "BatchCounts":
         """Return the counts of some rows.
 
         Parameters
@@ -278,7 +279,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
 # ---- distances between two histograms of the same bins, with p-values for one population --------------------------------------
 
 
-def psi(reference: np.ndarray, counts: np.ndarray) -> float:
+def psi(reference: ndarray, counts: ndarray) -> float:
     """Return the population stability index, the sum over bins of ``(q - p) log(q / p)`` (Siddiqi, Credit Risk Scorecards, 2006).
 
     If both are samples of one population, of n and m rows, its mean is about ``(n_bins - 1) (1/n + 1/m)``. So it is above 0
@@ -293,7 +294,7 @@ def psi(reference: np.ndarray, counts: np.ndarray) -> float:
     return float(((q - p) * np.log(q / p)).sum())
 
 
-def kolmogorov_smirnov(reference: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+def kolmogorov_smirnov(reference: ndarray, counts: ndarray) -> tuple[float, float]:
     """Return the largest difference of the distribution functions at the ends of the bins, and its asymptotic p-value.
 
     On bins the distance is at most that of the values, so the p-value is conservative.
@@ -310,7 +311,7 @@ def kolmogorov_smirnov(reference: np.ndarray, counts: np.ndarray) -> tuple[float
     return distance, float(kolmogorov(math.sqrt(n * m / (n + m)) * distance))
 
 
-def total_variation(reference: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+def total_variation(reference: ndarray, counts: ndarray) -> tuple[float, float]:
     """Return half the sum of the differences of shares, and the p-value of the chi-squared test of homogeneity.
 
     Bins of fewer than 5 expected rows are joined for the test.

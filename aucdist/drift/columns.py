@@ -6,6 +6,7 @@ Everything is computed from counts of the distinct values of a column.
 import re
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
@@ -44,7 +45,7 @@ SENTINEL = re.compile("-[19]|-?9{2,6}")
 """Numbers that often mark missing values."""
 
 
-def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> tuple[float, float]:
+def auc_and_deviation(values: ndarray, rows: ndarray, positives: ndarray) -> tuple[float, float]:
     """Return the AUC of a column, and the standard deviation of the AUC of an uninformative column.
 
     `values`, of shape (n,): distinct or not; each stands for some rows, of which some are positive.
@@ -57,7 +58,7 @@ def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarra
     return auc(counts), float(np.sqrt(max(n + 1.0 - ties, 0.0) / (12.0 * n_pos * n_neg)))
 
 
-def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
+def alone(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     """Return the AUC of a single column of numbers, in the direction above one half; 0.5 if a class has few rows.
 
     If values are missing (NaN), it is the larger one of the AUC of the present values and that of being present.
@@ -67,7 +68,7 @@ def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
     return area if present.all() else max(area, _either_way(present.astype(np.float64), rows, positives))
 
 
-def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
+def shares(rows: ndarray, positives: ndarray) -> ndarray:
     """Return the share of positive rows in each category; categories of few rows count as one."""
     few = rows < MIN_CLASS_ROWS
     share = positives / np.maximum(rows, 1)
@@ -75,7 +76,7 @@ def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
     return share
 
 
-def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
+def _either_way(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     n_pos = positives.sum()
     if min(n_pos, rows.sum() - n_pos) < MIN_ROWS:
         return 0.5
@@ -84,7 +85,7 @@ def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> 
 
 
 def revealing_value(
-    rows: np.ndarray, positives: np.ndarray, n_rows: int, n_pos: int, *, numbers: bool, negatives_for_one: float = 1.0
+    rows: ndarray, positives: ndarray, n_rows: int, n_pos: int, *, numbers: bool, negatives_for_one: float = 1.0
 ) -> int | None:
     """Return the position of the most frequent value nearly all of whose rows are positive, as for a failure mode, or None.
 
@@ -102,7 +103,7 @@ def revealing_value(
     return int(np.argmax(np.where(reveals, rows, 0))) if reveals.any() else None
 
 
-def sentinel(values: np.ndarray) -> str:
+def sentinel(values: ndarray) -> str:
     """Return what a sentence says of a number that stands apart from all others as one that marks missing values; or nothing.
 
     `values`: the distinct ones, ascending.
@@ -120,7 +121,7 @@ def sentinel(values: np.ndarray) -> str:
     return ""
 
 
-def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
+def is_identifier(name: str, values: ndarray, n_rows: int) -> bool:
     """Return whether integers are identifiers of the rows, which carry no information about new rows.
 
     `values`: the distinct ones.

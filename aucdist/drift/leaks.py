@@ -3,10 +3,10 @@
 The checks use the training rows, or a sample of them. They return sentences and change nothing.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import Schema
@@ -24,6 +24,7 @@ from aucdist.drift.columns import (
 )
 from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 from aucdist.selection import digests_of
 
 MAX_ROWS = 20_000
@@ -51,9 +52,9 @@ class Sample(NamedTuple):
     `negatives_for_one`: negative rows of the data set that each of them stands for.
     """
 
-    values: np.ndarray
-    positive: np.ndarray
-    row_id: np.ndarray
+    values: ndarray
+    positive: ndarray
+    row_id: ndarray
     negatives_for_one: float = 1.0
 
 
@@ -102,7 +103,7 @@ def rank_by_each_column(sample: Sample, schema: Schema) -> dict[str, ColumnRanki
     return alone_by_column
 
 
-def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> ColumnRanking:
+def _alone(values: ndarray, sample: Sample, categories: list[str] | None) -> ColumnRanking:
     distinct, at = np.unique(values, return_inverse=True)
     rows = np.bincount(at, minlength=len(distinct))
     positives = np.bincount(at, sample.positive, len(distinct)).astype(np.int64)
@@ -219,7 +220,7 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
 # ---- rows that were among those of the training -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class RowDigests:
     """The digests of rows, or of a sample of them; those of several blocks merge by ``+``, in any order.
 
@@ -233,13 +234,13 @@ class RowDigests:
         Ascending, each once.
     """
 
-    kept: np.ndarray
+    kept: ndarray
 
     def __add__(self, other: "RowDigests") -> "RowDigests":
         """Return the digests of the rows of both."""
         return RowDigests(np.union1d(self.kept, other.kept)[:MAX_KEPT])
 
-    def look_up(self, digests: np.ndarray) -> tuple[int, int]:
+    def look_up(self, digests: ndarray) -> tuple[int, int]:
         """Return the number of digests that can be looked up, and the number of these that are stored."""
         if len(self.kept) == MAX_KEPT:
             digests = digests[digests <= self.kept[-1]]
@@ -267,7 +268,7 @@ def row_digests(block: Block) -> RowDigests:
     return RowDigests(smallest(digests_of(block), MAX_KEPT))
 
 
-def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
+def smallest(numbers: ndarray, n: int) -> ndarray:
     """Return the `n` smallest different numbers, ascending; all of them where they are fewer."""
     if len(numbers) > 2 * n + 1:
         least = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # most rows occur once
@@ -276,6 +277,6 @@ def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
     return np.unique(numbers)[:n]
 
 
-def count_known(block: Block, known: RowDigests) -> np.ndarray:
+def count_known(block: Block, known: RowDigests) -> ndarray:
     """Return the result of `RowDigests.look_up` for the rows of a block."""
     return np.array(known.look_up(digests_of(block)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy import ndarray
 from pydantic import Field
 from pydantic_core import to_json
 
@@ -67,7 +68,7 @@ class WatchedColumn:
         """Number of cells."""
         return len(self.edges) + (2 if self.kind == "numbers" else 1)
 
-    def cells(self, columns: Columns, n: int) -> np.ndarray:
+    def cells(self, columns: Columns, n: int) -> ndarray:
         """Return the cell of each row."""
         if self.kind == "numbers":
             out = np.empty(n, dtype=np.uint8)
@@ -99,7 +100,7 @@ class ScoreBins:
     edges: tuple[float, ...]
     counts: tuple[Count, ...]
 
-    def cells(self, scores: np.ndarray) -> np.ndarray:
+    def cells(self, scores: ndarray) -> ndarray:
         """Return the bin of each score."""
         return np.searchsorted(self.edges, scores, side="left")
 
@@ -175,9 +176,7 @@ class Profile:
         return profile
 
 
-def fit_columns(
-    blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef: np.ndarray
-) -> tuple[WatchedColumn, ...]:
+def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef: ndarray) -> tuple[WatchedColumn, ...]:
     """Return the columns of training rows, counted; two reductions: edges from a sample of the rows, then all rows.
 
     Parameters

@@ -24,6 +24,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 
 from aucdist.data.own_files import CHECKED, Count, FileName, parse_checked, read_sealed, write_sealed
 from aucdist.data.storage.faults import long_retries
@@ -55,7 +56,7 @@ def serialize(tree: Any) -> bytes:
         and named tuples of such. Classes must be of this package.
     Raises TypeError for anything else.
     """
-    arrays: list[np.ndarray] = []
+    arrays: list[ndarray] = []
     text = json.dumps(_to_json(tree, arrays))
     buffer = io.BytesIO()
     named = {str(i): array for i, array in enumerate(arrays)}
@@ -85,7 +86,7 @@ def _not_serializable(value: Any) -> NoReturn:
     raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} cannot be serialized")
 
 
-def _to_json(value: Any, arrays: list[np.ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
+def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
     """Return a value as JSON: plain ones as they are, all others as a list whose head says what it is.
 
     `arrays`: gets the arrays in the value. `other`: what is done with a value of another kind.
@@ -96,12 +97,12 @@ def _to_json(value: Any, arrays: list[np.ndarray], other: Callable[[Any], Any] =
 
     if value is None or type(value) in PLAIN:
         return value
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, ndarray | np.generic):
         array = np.asarray(value)
         if array.dtype.hasobject:
             raise TypeError("an array of objects cannot be serialized")
         arrays.append(array)
-        return ["array" if isinstance(value, np.ndarray) else "scalar", len(arrays) - 1]
+        return ["array" if isinstance(value, ndarray) else "scalar", len(arrays) - 1]
     if type(value) in (list, tuple):
         return [type(value).__name__, *map(inner, value)]
     if type(value) is dict:
@@ -123,7 +124,7 @@ def _to_json(value: Any, arrays: list[np.ndarray], other: Callable[[Any], Any] =
     return ["record", kind.__module__, kind.__qualname__, *map(inner, values)]
 
 
-def _from_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _from_json(value: Any, arrays: dict[str, ndarray]) -> Any:
     if not isinstance(value, list):
         return value
     head, *rest = value
@@ -467,7 +468,7 @@ class JournalledBlocks(Blocks):
 
 def digest(tree: Any) -> str:
     """Return a digest of a step's arguments: bytes of arrays and numbers, names of functions and classes."""
-    arrays: list[np.ndarray] = []
+    arrays: list[ndarray] = []
     text = json.dumps(
         _to_json(tree, arrays, lambda other: f"{type(other).__name__} {getattr(other, '__qualname__', '')}")
     )

@@ -18,6 +18,7 @@ import pandas as pd
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client, get_worker, wait
 from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import refuse_unsound
@@ -174,7 +175,7 @@ def _load_part(loader: Loader, numbers: list[int], stream: bool, items: list[Any
 def blocks_from_collections(
     X: Any,
     columns: Mapping[str, Any],
-    encode: Callable[[np.ndarray], np.ndarray],
+    encode: Callable[[ndarray], ndarray],
     *,
     several: bool,
     graded: bool,
@@ -269,13 +270,13 @@ def _whole_rows(collection: Any) -> Any:
     return array.rechunk({1: -1}) if array.ndim == 2 else array
 
 
-def distinct_labels(y: Any) -> list[np.ndarray]:
+def distinct_labels(y: Any) -> list[ndarray]:
     """Return the distinct labels of each chunk of a Dask collection, or the distinct rows of an indicator matrix."""
     y = y if hasattr(y, "to_dask_array") else _whole_rows(y)
     return list(dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in np.ravel(y.to_delayed()))))
 
 
-def _distinct(chunk: Any) -> np.ndarray:
+def _distinct(chunk: Any) -> ndarray:
     """Return the distinct labels of a chunk, with missing ones, which have no order, at the end; of a matrix distinct rows."""
     values = np.asarray(chunk)
     if values.dtype != object or values.ndim > 1:
@@ -407,7 +408,7 @@ def _gather(client: Client, futures: list[Future], subject: str) -> list[Any]:
 
 def _make_block(
     chunk: dict[str, Any],
-    encode: Callable[[np.ndarray], np.ndarray],
+    encode: Callable[[ndarray], ndarray],
     several: bool,
     graded: bool,
     may_miss: bool,

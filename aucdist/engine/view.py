@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
@@ -18,12 +19,13 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.scratch import Copy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
+from aucdist.parameters import frozen
 
 Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Mask:
     """A change of which each block keeps its own part: it sets the weight of rows outside a mask to 0 and scales the others.
 
@@ -33,7 +35,7 @@ class Mask:
         Whether a row is inside, indexed by ``row_id``. The array is sent once, and each block keeps its weights.
     """
 
-    inside: np.ndarray
+    inside: ndarray
     prepare: Preprocessor | None = None
 
     def at(self, block: Block) -> Change:
@@ -52,7 +54,7 @@ class Mask:
         )  # fmt: skip
 
 
-def _weighted(weight: np.ndarray, prepare: Preprocessor | None, block: Block) -> Block:
+def _weighted(weight: ndarray, prepare: Preprocessor | None, block: Block) -> Block:
     """Return one block with other weights, scaled."""
     block = replace(block, weight=weight)
     return block if prepare is None else prepare.transform(block)
@@ -97,7 +99,7 @@ class ChangedBlock:
         return made
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ViewMemory:
     """The memory of a block: the new block or how it is made, and the memory of the steps on it."""
 
@@ -105,7 +107,7 @@ class ViewMemory:
     step_memory: Any
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class _Unread:
     """The argument of a step that reads its rows itself."""
 
@@ -235,7 +237,7 @@ MAX_WEIGHTS = 2**21
 vectors for each class."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class OneAgainstRest:
     """Makes labels of places in a table of sets of classes: -1 and +1.
 
@@ -245,7 +247,7 @@ class OneAgainstRest:
         For each set its label.
     """
 
-    signs: np.ndarray
+    signs: ndarray
 
     def __call__(self, block: Block) -> Block:
         """Return the block with labels."""
@@ -263,7 +265,7 @@ class ClassView(ViewBlocks):
     signs : ndarray of shape (n_sets,), int8
     """
 
-    def __init__(self, blocks: Blocks, signs: np.ndarray):
+    def __init__(self, blocks: Blocks, signs: ndarray):
         super().__init__(
             blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere", same_features=True
         )
@@ -277,7 +279,7 @@ class ClassView(ViewBlocks):
         return self._of_all_classes.ranges
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ClassBlocks:
     """Rows with several classes, in blocks.
 

@@ -18,6 +18,7 @@ from dask.sizeof import sizeof
 from distributed import Worker, WorkerPlugin
 from distributed.protocol import to_serialize
 from distributed.protocol.pickle import loads
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
@@ -154,14 +155,14 @@ class Packer(cloudpickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         """Return how an object is restored, where that differs from pickle."""
-        if type(thing) is np.ndarray and thing.dtype == np.float64 and thing.size >= LONG and thing.flags.c_contiguous:
+        if type(thing) is ndarray and thing.dtype == np.float64 and thing.size >= LONG and thing.flags.c_contiguous:
             integers = as_integers(thing)
             if integers is not None:
                 return as_floats, (integers,)
         return super().reducer_override(thing)
 
 
-def as_integers(values: np.ndarray) -> np.ndarray | None:
+def as_integers(values: ndarray) -> ndarray | None:
     """Return long float64 values as integers of at most four bytes; None if they are not these to the last bit."""
     first_values = values.reshape(-1)[:LONG]
     if (first_values != np.trunc(first_values)).any():  # the first values rule out most arrays that are not counts
@@ -174,7 +175,7 @@ def as_integers(values: np.ndarray) -> np.ndarray | None:
     return integers if same else None  # -0.0 cannot be restored from an integer
 
 
-def as_floats(integers: np.ndarray) -> np.ndarray:
+def as_floats(integers: ndarray) -> ndarray:
     """Return the values that `as_integers` was given."""
     return integers.astype(np.float64)
 
@@ -189,7 +190,7 @@ unpack: Callable[[bytes], Any] = loads
 
 def nbytes(thing: Any) -> int:
     """Return the bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
-    if isinstance(thing, np.ndarray):
+    if isinstance(thing, ndarray):
         return thing.nbytes
     if isinstance(thing, dict):
         return sum(map(nbytes, thing.values()))

@@ -388,7 +388,7 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
     if fields.get("header"):
         rules.pop("columns", None)  # the column names of files without a header
     read = parse_source(rules | fields, f"{source.display_name}, read as the model says", labelled=False)
-    changes = {"classes": None, "features": None} | read.format_of().for_scoring(model.schema)
+    changes: Json = {"classes": None, "features": None} | read.format_of().for_scoring(model.schema)
     if labelled:
         label = read.label if read.label is not None or not file_format.needs_label else model.schema.label
         changes = {key: v for key, v in (changes | {"label": label}).items() if key in file_format.fields or v is None}

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
@@ -29,9 +30,9 @@ class HeldOutRows(NamedTuple):
         Rows that could be looked up among the digests of the training rows, and how many of them were there.
     """
 
-    row_id: np.ndarray
-    y: np.ndarray
-    scores: np.ndarray
+    row_id: ndarray
+    y: ndarray
+    scores: ndarray
     checked: int
     known: int
 
@@ -40,7 +41,7 @@ def score_labelled(
     model: LinearModel,
     source: Source,
     seen: RowDigests,
-    ids: np.ndarray | None,
+    ids: ndarray | None,
     name: str,
 ) -> HeldOutRows:
     """Score labelled rows, part by part.

@@ -1,16 +1,18 @@
 """A fitted linear model: for each class its weights, the encoding of the features, and the scores of rows."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError, Json
+from aucdist.parameters import frozen
 from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from aucdist.maps.explain import Reasons
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class ClassWeights:
     """The weights that score one class against the rest.
 
@@ -38,7 +40,7 @@ class ClassWeights:
         The number that scores are divided by, so that classes without probabilities can be compared.
     """
 
-    coef: np.ndarray
+    coef: ndarray
     intercept: float
     about: Json
     probability: ProbabilityMap | None = None
@@ -46,7 +48,7 @@ class ClassWeights:
     spread: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class LinearModel:
     """A linear model of two classes, or of each of several classes against the rest, with the encoding of its features.
 
@@ -81,7 +83,7 @@ class LinearModel:
         return self.schema.topics
 
     @property
-    def coef(self) -> np.ndarray:
+    def coef(self) -> ndarray:
         """The weights of a model of two classes."""
         return self.weights[0].coef
 
@@ -106,7 +108,7 @@ class LinearModel:
         return self.weights[0].feature_map
 
     @property
-    def spreads(self) -> np.ndarray:
+    def spreads(self) -> ndarray:
         """The numbers that the scores of the classes are divided by, float64."""
         return np.array([weights.spread for weights in self.weights])
 
@@ -141,7 +143,7 @@ class LinearModel:
         classes = tuple(sorted({*self.schema.positive, *self.schema.negative}, key=class_order))
         return replace(self.schema, positive=classes[:1], negative=classes[1:], classes=classes)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> ndarray:
         """Return the scores of rows; a row with a score above 0 is predicted positive.
 
         Parameters
@@ -163,7 +165,7 @@ class LinearModel:
         """
         return self.scores(self.encoded(X))
 
-    def scores(self, block: Block) -> np.ndarray:
+    def scores(self, block: Block) -> ndarray:
         """Return the scores of rows that `encoded` returned, as `decision_function` does."""
         mapped: dict[int, Block] = {}
         columns = []
@@ -247,7 +249,7 @@ class LinearModel:
         maps = (weights.feature_map for weights in self.weights)
         return exported_names(self.schema.feature_names, dict(zip(self._suffixes, maps, strict=True)))
 
-    def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
+    def contributions(self, X: Any, scores: ndarray) -> dict[str, ndarray]:
         """Return columns of what each feature adds to the score of each row.
 
         Parameters
@@ -265,7 +267,7 @@ class LinearModel:
         """
         from aucdist.maps.explain import explanation, with_rounding  # loads scikit-learn and pandas
 
-        names, columns, block = iter(self.contribution_names()), dict[str, np.ndarray](), self.encoded(X)
+        names, columns, block = iter(self.contribution_names()), dict[str, ndarray](), self.encoded(X)
         for k, (weights, suffix) in enumerate(zip(self.weights, self._suffixes, strict=True)):
             table = explanation(block, self.schema.feature_names, weights.coef, weights.intercept, weights.feature_map)
             class_scores = scores[:, k] if self.classes else scores
@@ -296,11 +298,11 @@ class LinearModel:
         schema = self.schema
         return reasons(self.encoded(X), schema.feature_names, schema.categories, sign * self.coef, self.feature_map)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> ndarray:
         """Return -1 or +1 for each row, int8, or the names of classes; parameters and errors as `decision_function`."""
         return self.predictions(self.decision_function(X))
 
-    def predictions(self, scores: np.ndarray) -> np.ndarray:
+    def predictions(self, scores: ndarray) -> ndarray:
         """Return the predictions for these scores.
 
         For several classes it is the name of the class with the largest probability, or else the largest score. For topics it
@@ -313,13 +315,13 @@ class LinearModel:
             return np.array([",".join(names[row]) for row in scores > 0], dtype=object)
         return self.most_likely(scores, 1)[:, 0]
 
-    def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
+    def most_likely(self, scores: ndarray, n: int) -> ndarray:
         """Return the names of the n most likely classes of each row, the most likely first."""
         probabilities = self.probabilities(scores)
         order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
         return np.asarray(np.array(self.classes, dtype=object)[order])
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> ndarray:
         """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
 
         For several classes it is what `probabilities` returns.
@@ -342,7 +344,7 @@ class LinearModel:
         scores = self.decision_function(X)
         return self.probabilities(scores) if self.classes else self.probability(scores)  # type: ignore[return-value, misc]
 
-    def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
+    def probabilities(self, scores: ndarray) -> ndarray | None:
         """Return the probability of the positive class, or of each class, float64 of the shape of the scores.
 
         Those of classes sum to 1 in each row, those of topics do not. None if the model gives no probabilities.

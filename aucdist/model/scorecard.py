@@ -4,7 +4,7 @@ A card is read back as a `LinearModel` of bins whose weights are its points, so 
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
 from aucdist.data.preprocess import Floats, Preprocessor, array_of
 from aucdist.errors import InputError, Json
+from aucdist.parameters import frozen
 from aucdist.probability.links import SavedMap
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ else:
     ArrayOfPoints = array_of(Points, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class CardFeature:
     """The points that one feature adds, by ranges of its values.
 
@@ -74,7 +75,7 @@ class CardFeature:
         return self.points if self.missing is None else np.append(self.missing, self.points)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Scorecard:
     """A scorecard: the points of a row are added up, and a row with more than `cutoff` points is predicted positive.
 

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from aucdist.data.own_files import pattern_of
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
-from flows.config.loading import NAME, Cli, Count, CountOption, Positive, Strict, named_cluster
+from flows.config.loading import NAME, Cli, Count, CountOption, Positive, Strict, Text, Texts, named_cluster
 
 DNS_NAME = pattern_of("a name of small letters, digits and -", r"^[a-z]([a-z0-9-]*[a-z0-9])?$")
 CPU = pattern_of("a number of cores, such as 2 or 500m", r"^[0-9]+(\.[0-9]+|m)?$")
@@ -121,7 +121,7 @@ class KubernetesConfig(Strict):
 
     kind: Literal["kubernetes"]
     """Worker pods are started on Kubernetes."""
-    image: str = Field(min_length=1)
+    image: Text
     """The image of scheduler and workers. It has to be the image of the flow itself."""
     scratch: Location
     """A URL that every worker can read, such as s3://bucket/scratch."""
@@ -129,7 +129,7 @@ class KubernetesConfig(Strict):
     """The namespace of the cluster."""
     name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53)
     """The name of the cluster. By default it is made from the name of the run."""
-    workers: Annotated[int, Field(ge=1)] | Adaptive = 2
+    workers: Count | Adaptive = 2
     """A number, or {minimum, maximum}. A fit then has one worker for each block within these limits, from start to end.
     """
     threads: Count = 1
@@ -140,7 +140,7 @@ class KubernetesConfig(Strict):
     """The resources of the pod of the scheduler."""
     service_account: str = "aucdist-dask"
     """The service account of scheduler and workers. It needs no permissions."""
-    secrets: list[str] = Field(default=[])
+    secrets: Texts
     """Secrets whose entries become environment variables, such as the credentials of S3."""
     tls: str = ""
     """A Secret with ca.crt, tls.crt and tls.key. If it is empty, connections are not encrypted."""
@@ -187,9 +187,9 @@ class S3Config(Strict):
         pattern=pattern_of("aws-credentials/NAME or secret/NAME", r"^(aws-credentials|secret)/[a-z0-9-]+$"),
     )
     """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON."""
-    anonymous: list[str] = Field(default=[])
+    anonymous: Texts
     """A list of buckets that are read without credentials."""
-    requester_pays: list[str] = Field(default=[])
+    requester_pays: Texts
     """A list of buckets for which the reader pays the transfer."""
 
     def _check(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
 
 from aucdist.data.dataset import Impute, Scale
 from aucdist.data.formats.registry import format_from_bytes, format_from_suffix
@@ -25,6 +25,7 @@ from flows.config.loading import (
     NAME,
     Cli,
     ColumnOption,
+    Gap,
     Natural,
     Share,
     ShareOrNone,
@@ -99,7 +100,7 @@ class TestConfig(Strict):
     Rows without a time are training rows."""
     last: Share = 0.2
     """With `time`: the share of the rows that are test rows."""
-    gap: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    gap: Gap = 0.0
     """With `time`, in its unit (days for dates): the gap between training and test rows. Rows that come less than this
     before the first test row are left out, because their labels would not be known yet."""
     keep: bool = False

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from aucdist.data.formats.source_fields import Natural as Natural
+from aucdist.data.formats.source_fields import Names as Names, Natural as Natural, Text as Text
 from aucdist.data.own_files import faults_of, pattern_of
 from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
@@ -46,20 +46,28 @@ class Cli:
     hidden: bool = False
 
 
+Name = Annotated[str, Field(pattern=NAME)]
+Texts = Annotated[list[str], Field(default=[])]
+"""A list of texts, which is empty by default."""
 Count = Annotated[int, Field(ge=1)]
+AtLeastTwo = Annotated[int, Field(ge=2)]
+Gap = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""A length of time in the unit of a column."""
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 ShareOrNone = Annotated[float | None, Field(gt=0, lt=1)]
 Rate = Annotated[float | None, Field(gt=0, le=1)]
+BelowOne = Annotated[float | None, Field(ge=0, lt=1)]
+"""A share that may be 0, but not 1; None if it is not given."""
 Place = Annotated[str, Field(min_length=1), AfterValidator(enter)]
 """A path or a URL, which may not be empty: the length is checked first, for the sake of the message."""
 UrlOption = Annotated[Place | None, Cli(metavar="URL")]
 """An option that takes a path or a URL, which may not be empty."""
 FileOption = Annotated[Place | None, Cli(metavar="FILE")]
 CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
-CopyOption = Annotated[list[str], Cli(flag="--copy", metavar="COLUMN")]
+CopyOption = Annotated[Texts, Cli(flag="--copy", metavar="COLUMN")]
 ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
-SettingsOption = Annotated[list[str], Field(default_factory=list), Cli(flag="--set", metavar="KEY=VALUE")]
+SettingsOption = Annotated[Texts, Cli(flag="--set", metavar="KEY=VALUE")]
 NameArgument = Annotated[str, Cli(place=1)]
 PlaceArgument = Annotated[Place, Cli(place=1)]
 """The first argument: a folder or URL."""

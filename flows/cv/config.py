@@ -7,7 +7,18 @@ import numpy as np
 from pydantic import Field
 
 from aucdist.errors import InputError, Json
-from flows.config.loading import Count, CountOption, Natural, Positive, Rate, RunOptions, Strict
+from flows.config.loading import (
+    AtLeastTwo,
+    BelowOne,
+    Count,
+    CountOption,
+    Gap,
+    Natural,
+    Positive,
+    Rate,
+    RunOptions,
+    Strict,
+)
 from flows.config.model import check_estimator
 from flows.train.config import AuditGroups, RunConfig
 
@@ -33,7 +44,7 @@ class LogSpace(Strict):
 class FoldsConfig(Strict):
     """How the training rows are divided into folds."""
 
-    number: int = Field(default=5, ge=2)
+    number: AtLeastTwo = 5
     """The number of folds."""
     repeats: Count = 1
     """The number of partitions into folds, each with another seed."""
@@ -47,7 +58,7 @@ class FoldsConfig(Strict):
     gap_rows: Natural = 0
     """With `time`: the number of rows before the held-out rows of a fold that are left out of training. Rows of the
     same time are left out together."""
-    gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    gap_time: Gap = 0.0
     """With `time`, in the unit of its column: the minimum time between the last training row and the first held-out row,
     for example the number of days after which a label is known."""
     duplicates: Literal["apart", "together"] = "apart"
@@ -72,7 +83,7 @@ class HalvingConfig(Strict):
 
     first_passes: Count = 10
     """The number of passes that every setting gets."""
-    factor: int = Field(default=3, ge=2)
+    factor: AtLeastTwo = 3
     """From one stage to the next, the number of passes is multiplied by this and the number of settings is divided by
     it."""
 
@@ -90,7 +101,7 @@ class CvConfig(RunConfig):
     `_loss`. With groups, the default is `group_auc`. With grades and `features: auto`, it is `group_ndcg` with `k: 10`."""
     max_fpr: Rate = None
     """The largest false positive rate, for a metric that needs it."""
-    min_tpr: float | None = Field(default=None, ge=0, lt=1)
+    min_tpr: BelowOne = None
     """The smallest true positive rate, for a metric that needs it."""
     min_precision: Rate = None
     """The smallest precision, for a metric that needs it."""
@@ -104,7 +115,7 @@ class CvConfig(RunConfig):
     """`best` takes the best mean. `one-se` takes the largest lam whose mean is within one standard error of the best.
     `simplest` takes the simplest feature map that is not clearly worse than the best setting: the mean difference over
     the folds is at most half its standard error. It is the default with `features: auto` over all pairs."""
-    nested: int | None = Field(default=None, ge=2)
+    nested: AtLeastTwo | None = None
     """The number of inner folds of the training rows of each fold, which choose the parameters. The score then accounts
     for the choice, so it is not optimistic."""
     halving: HalvingConfig | None = None

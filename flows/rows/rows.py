@@ -20,6 +20,7 @@ from aucdist.data.split import Split, TimeSplit, find_split, find_time_split, jo
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, unknown
+from aucdist.parameters import frozen
 from flows.compute.clusters import Workers, choose_cache, threads_that_fit, worker_memory
 from flows.config.data import CacheMode, DataConfig, TestConfig, not_in_order
 from flows.progress import RunObserver
@@ -51,7 +52,7 @@ class Encoding:
         return self.config.scale not in ("none", "unit-row") or self.config.impute not in WITHOUT_FILL
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Rows:
     """Training or test rows: a function that reads each block, and facts about all rows that need no reading.
 
@@ -274,7 +275,7 @@ class TrainTestBlocks(NamedTuple):
     calibration: AnyBlocks | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class TrainTestRows:
     """Training and test rows of a data set, with the same encoding.
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
@@ -289,7 +290,7 @@ THRESHOLD_ROWS = "threshold.parquet"
 OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
 
-def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, np.ndarray]:
+def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, ndarray]:
     """Score test rows on their workers with the model of each class, in one reduction.
 
     Returns `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
@@ -305,9 +306,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     )  # fmt: skip
 
 
-def _score_block(
-    block: Block, weights: Sequence[tuple[np.ndarray, Any]], signs: Sequence[np.ndarray] | None
-) -> Summary:
+def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], signs: Sequence[ndarray] | None) -> Summary:
     """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
     scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
     columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
@@ -363,7 +362,7 @@ def counts_of(table: pd.DataFrame) -> ScoreCounts:
     return ScoreCounts.from_scores(table["y"], table["score"], table.get("weight"))
 
 
-def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> np.ndarray:
+def members_of(labels: ndarray, classes: Sequence[str], *, topics: bool) -> ndarray:
     """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
     codes, texts = pd.factorize(labels)
     members = np.array(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray
 
 from aucdist.data.own_files import jsonable
 from aucdist.drift.leaks import RowDigests
@@ -57,7 +58,7 @@ STAGES = {
     "evaluate": ("evaluate",),
 }
 """The stages of a run whose seconds are added up in the results."""
-Bands = list[tuple[np.ndarray, np.ndarray]]
+Bands = list[tuple[ndarray, ndarray]]
 """The lowest and the highest value in each bin of each shape of a model, of several fits."""
 
 
@@ -95,17 +96,17 @@ class ScoredRows(NamedTuple):
     """
 
     table: pa.Table
-    members: np.ndarray
-    scores: np.ndarray
-    predicted: np.ndarray
+    members: ndarray
+    scores: ndarray
+    predicted: ndarray
 
     @property
-    def confusions(self) -> np.ndarray:
+    def confusions(self) -> ndarray:
         """How many rows of each class are predicted to be of each: int64 of shape (n_classes, n_classes)."""
         return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
 
 
-def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: np.ndarray) -> ScoredRows:
+def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: ndarray) -> ScoredRows:
     """Return the test rows under a fitted estimator; `table` and `scores`: what `score_test_rows` returned for `rows`."""
     scores = (scores + [model.decision_intercept for model in estimator.class_models]) / estimator.class_spreads
     if not isinstance(rows, ClassBlocks):
@@ -137,7 +138,7 @@ class Baseline(NamedTuple):
     """
 
     name: str
-    scores: np.ndarray
+    scores: ndarray
     seconds: float
 
 
@@ -165,7 +166,7 @@ class FittedRun(NamedTuple):
     free: Json | None
     bands: Bands | None
     baselines: Sequence[Baseline]
-    named_groups: Mapping[str, np.ndarray]
+    named_groups: Mapping[str, ndarray]
 
 
 def result_of(fitted: FittedRun, run: str) -> Json:
@@ -430,7 +431,7 @@ def detail_of(counts: ScoreCounts, threshold: float) -> Json:
 
 
 def group_results(
-    train: Blocks, test_rows: pa.Table | None, scores: np.ndarray | None, group_weight: GroupWeight
+    train: Blocks, test_rows: pa.Table | None, scores: ndarray | None, group_weight: GroupWeight
 ) -> Json | None:
     """Return the entry ``groups`` of ``aucdist train --json``; None if rows have neither groups nor grades.
 

@@ -9,12 +9,21 @@ from warnings import catch_warnings
 
 from pydantic import BaseModel, Field, PrivateAttr
 
-from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.cluster import CheckpointConfig, ClusterConfig, NoCluster, S3Option
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
-from flows.config.loading import NAME, CountOption, NameArgument, RunOptions, Strict, config_of, parse_yaml
+from flows.config.loading import (
+    CountOption,
+    Name,
+    NameArgument,
+    Names,
+    Place,
+    RunOptions,
+    Strict,
+    config_of,
+    parse_yaml,
+)
 from flows.config.model import AUTO, THRESHOLD_SHARE, ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator
 
 if TYPE_CHECKING:
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 class AuditGroups(Strict):
     """What `aucdist audit` reports on."""
 
-    groups: list[str] = Field(min_length=1)
+    groups: Names
     """Columns whose values define groups of test rows, such as sex or region. They need not be features."""
 
 
@@ -33,7 +42,7 @@ class RunConfig(Strict):
 
     _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
 
-    name: str = Field(pattern=NAME)
+    name: Name
     """The name of the run folder, of the Prefect run, and of the cached results of a search."""
     data: DataConfig
     """The training rows and the test rows. A search divides the training rows into folds, and scores the test rows
@@ -56,7 +65,7 @@ class RunConfig(Strict):
     """The number of blocks that the rows are divided into. By default there is one for each 64 MiB."""
     cache: CacheMode = "auto"
     """Whether the rows of the fit stay in the memory of the workers or are streamed, from copies on the local disk."""
-    output: Location = Field("runs", min_length=1)
+    output: Place = "runs"
     """The folder or URL below which the run folder is made, and where results of a search are cached."""
     performance_report: bool = False
     """Whether the run folder gets dask-report.html, Dask's own report on the cluster."""

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
@@ -22,7 +22,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.guard import BOM, packing_of, unpacked
 from aucdist.data.storage.urls import find
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -248,9 +248,9 @@ class Format(ABC):
         Why a source cannot be a list; empty if it can.
     """
 
-    fields: ClassVar[frozenset[str]] = frozenset()
-    needs_label: ClassVar[bool] = False
-    of_one: ClassVar[str] = ""
+    fields: frozenset[str] = frozenset()
+    needs_label = False
+    of_one = ""
 
     def __init__(self, source: SourceFields, schema: "Schema | None" = None):
         self.source, self.schema = source, schema
@@ -262,11 +262,11 @@ class Format(ABC):
         """Return whether a data set can be read without a network. Formats that cannot know this return True."""
         return True
 
-    def describe_files(self) -> list[dict[str, Any]]:
+    def describe_files(self) -> list[Json]:
         """Return each URL without its password; for files also size and ETag (local files: the time of the last change)."""
         return [{"url": files.shown(url)} for url in self.source.urls()]
 
-    def pinned(self) -> dict[str, Any]:
+    def pinned(self) -> Json:
         """Return the keys of the source that name the versions that its tables have now, if they have any."""
         return {}
 
@@ -303,7 +303,7 @@ class Format(ABC):
         """Return whether rows become CSR if the source states no layout. By default they do if columns are hashed."""
         return bool(survey.hashed)
 
-    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> Json:
         """Return the changes to a source by which its rows get the features of a model, without labels.
 
         Raises
@@ -321,7 +321,7 @@ class FileFormat(Format):
         """Return whether all files or folders of a source are local and exist."""
         return all(not files.is_web(url) and Path(find(url) or url).exists() for url in self.source.urls())
 
-    def describe_files(self) -> list[dict[str, Any]]:
+    def describe_files(self) -> list[Json]:
         """Return the URL, size and ETag of each file; for a file on the web, the URL only."""
         return [
             {"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url)))
@@ -388,7 +388,7 @@ class TableFormat(Format):
 
     needs_label = True
 
-    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> Json:
         """Choose the columns of the model, in any order in the file, and no label."""
         return {
             "label": None, "groups": None, "cost_column": None, "labels": "numbers", "keep": schema.columns(), "drop": None,

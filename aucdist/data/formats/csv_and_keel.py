@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from aucdist.data.formats.base import OF_COLUMNS, OF_TABLES, FileFormat, FilePar
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, pick, rows_of_cells, unique
 from aucdist.data.storage import files
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -296,7 +296,7 @@ class KeelFormat(FileFormat):
 
     fields = OF_TABLES | {"drop"}
 
-    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> Json:
         """Read neither groups nor costs."""
         return {"groups": None, "cost_column": None}
 

@@ -35,7 +35,7 @@ from aucdist.data.own_files import parse_any
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_fits, check_growth, check_regular, check_sheet, collected, size_of_arrow
 from aucdist.data.storage.urls import SCHEME, hide_error, reveal
-from aucdist.errors import InputError, as_input_error, unknown
+from aucdist.errors import InputError, Json, as_input_error, unknown
 from aucdist.extras import load_optional
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class LoadedFormat(TableFormat):
         Raises InputError if the library is not installed, or the rows cannot be fetched.
         """
 
-    def describe_files(self) -> list[dict[str, Any]]:
+    def describe_files(self) -> list[Json]:
         """Return each URL with a digest of its rows, which is the only way to notice a change in every kind of database."""
         from aucdist.data.formats.arrow_tables import digest_of
 
@@ -209,7 +209,7 @@ class VersionedFormat(LoadedFormat):
     def open(self, url: str, version: int | None) -> tuple[int, Any]:
         """Return the number of a version, by default of the newest one, and a function that reads its rows."""
 
-    def pinned(self) -> dict[str, Any]:
+    def pinned(self) -> Json:
         """Return the versions that the tables have now, unless the source names versions."""
         if self.source.version is not None:
             return {}
@@ -411,7 +411,7 @@ class SvmlightFormat(LineFormat):
         """Return whether at most half of the entries are nonzero."""
         return survey.stored <= DENSE_ABOVE * survey.rows * n_features
 
-    def for_scoring(self, schema: "Schema") -> dict[str, Any]:
+    def for_scoring(self, schema: "Schema") -> Json:
         """Return the changes of `Format.for_scoring`. Raise an InputError if the model's features have names."""
         if schema.feature_names != self._numbers(len(schema.feature_names)):
             raise InputError(
@@ -478,7 +478,7 @@ COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "ori
 """The keys that a source of any format may have."""
 
 
-def format_from_suffix(name: str) -> dict[str, Any]:
+def format_from_suffix(name: str) -> Json:
     """Return the keys of a source that the ending of a file's name decides, its format among them; none for another ending."""
     suffix = PurePosixPath(name).suffix.lower()
     if suffix == ".tsv":
@@ -486,7 +486,7 @@ def format_from_suffix(name: str) -> dict[str, Any]:
     return {"format": SUFFIXES[suffix]} if suffix in SUFFIXES else {}
 
 
-def format_from_bytes(head: bytes, where: str) -> dict[str, Any]:
+def format_from_bytes(head: bytes, where: str) -> Json:
     """Return the keys of a source that the first bytes of a file decide, its format among them.
 
     `head`: unpacked.

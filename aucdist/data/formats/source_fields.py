@@ -7,9 +7,9 @@ from typing_extensions import TypedDict
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
-from aucdist.data.own_files import OPEN, Sha256, pattern_of
+from aucdist.data.own_files import OPEN, Positive, Sha256, pattern_of
 from aucdist.data.storage.urls import FreeText, Location, shown
-from aucdist.errors import refuse_unknown_keys
+from aucdist.errors import Json, refuse_unknown_keys
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
@@ -26,6 +26,9 @@ Symbol = Annotated[
         pattern=pattern_of("signs or letters, with no digit, plus or minus", r"^[^\s\d+-]([^\d]*[^\s\d])?$"),
     ),
 ]
+Names = Annotated[list[str], Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
+"""A list with at least one name, and a text with at least one character."""
 Dtype = Literal["float32", "float64"]
 Natural = Annotated[int, Field(ge=0)]
 ClassName = str | int | float
@@ -111,14 +114,14 @@ class SourceFields(BaseModel):
     """For csv without a header: the column names."""
     separator: Annotated[Separator, ALWAYS, SCORING] = ","
     """For csv: the field separator. `space` is any number of spaces."""
-    keep: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
+    keep: Annotated[Names | None, GIVEN] = None
     """For tables: the columns that become features, in this order. By default all columns do."""
-    drop: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
+    drop: Annotated[Names | None, GIVEN] = None
     """For tables: columns that are not read, of all columns or of those in `keep`."""
     dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = {}
     """For tables: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
     days]}. Monday is weekday 0, and `days` counts from 1970-01-01."""
-    date_format: Annotated[str | None, GIVEN, SCORING] = Field(None, min_length=1)
+    date_format: Annotated[Text | None, GIVEN, SCORING] = None
     """For tables: the format of dates in text columns, as in Python's strptime: '%d.%m.%Y'. The default is ISO 8601:
     2025-01-31, 2025-01-31 14:30."""
     unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = "error"
@@ -127,9 +130,9 @@ class SourceFields(BaseModel):
     where: Annotated[list[Condition] | None, GIVEN] = Field(None, min_length=1)
     """For tables other than csv: conditions such as [year, ">=", 2020] that a row has to meet to be read. Row groups
     whose statistics show that no row meets them are not read."""
-    query: Annotated[str | None, GIVEN] = Field(None, min_length=1)
+    query: Annotated[Text | None, GIVEN] = None
     """For sql: the query. It needs ORDER BY, so that rows keep their numbers from run to run."""
-    sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
+    sheet: Annotated[Text | None, GIVEN] = None
     """For excel: the name of a sheet. By default the first sheet is read."""
     version: Natural | list[Natural] | None = None
     """For delta and iceberg: the version of the table (for iceberg the number of a snapshot), or a list with that of
@@ -156,9 +159,9 @@ class SourceFields(BaseModel):
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     sha256: Sha256 | None = None
     """The checksum of the file as it is stored. It is for a source of one file."""
-    rows: int | None = Field(None, ge=1)
+    rows: Positive | None = None
     """The expected number of rows."""
-    features: int | None = Field(None, ge=1)
+    features: Positive | None = None
     """The expected number of features, after one-hot encoding."""
     classes: dict[str, int] | None = None
     """The expected number of rows of each class."""
@@ -233,12 +236,12 @@ class SourceFields(BaseModel):
         columns += () if self.categorical == "auto" else self.categorical
         return {column for column in columns if isinstance(column, str)}
 
-    def keys_for_fingerprint(self) -> dict[str, Any]:
+    def keys_for_fingerprint(self) -> Json:
         """Return the keys that decide how the bytes are read, as JSON values."""
         newer = self.model_dump(mode="json", include=self.keys_of_use(GIVEN), exclude_defaults=True)
         return self.model_dump(mode="json", include=self.keys_of_use(ALWAYS)) | newer
 
-    def keys_for_scoring(self) -> dict[str, Any]:
+    def keys_for_scoring(self) -> Json:
         """Return the keys that say how other files with the same features are read, as JSON values."""
         if self.format in ("shards", "embedded"):
             return {}
@@ -251,7 +254,7 @@ class SourceFields(BaseModel):
 
 
 if TYPE_CHECKING:
-    ReaderOptions = dict[str, Any]
+    ReaderOptions = Json
 else:
     _fields = SourceFields.model_fields.items()
     _types = {

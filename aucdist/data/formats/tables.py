@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from aucdist.data.dataset import date_features
 from aucdist.data.formats.base import Parsed, Survey, Texts
@@ -27,6 +28,7 @@ from aucdist.data.formats.table_form import (
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
 from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError, shortened
+from aucdist.parameters import frozen
 
 Place = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
@@ -85,7 +87,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def as_numpy(column: pa.Array | pa.ChunkedArray) -> ndarray:
     """Return numbers or booleans as an array with NaN for nulls.
 
     `to_numpy`, `pa.array` and `pa.scalar` load pandas, which takes longer than reading a small file.
@@ -96,7 +98,7 @@ def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return np.from_dlpack(array.fill_null(scalar(math.nan, array.type)) if array.null_count else array)
 
 
-def as_arrow(values: np.ndarray) -> pa.Array:
+def as_arrow(values: ndarray) -> pa.Array:
     """Return an array of numbers as an Arrow array."""
     return pa.Array.from_buffers(
         pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
@@ -108,7 +110,7 @@ def scalar(value: float, kind: pa.DataType) -> pa.Scalar:
     return as_arrow(np.array([value]))[0].cast(kind)
 
 
-def distinct(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+def distinct(column: pa.ChunkedArray) -> tuple[ndarray, pa.Array]:
     """Return the index of each value of a column among its distinct values (the last one for null), and these values."""
     whole = _whole(column)
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
@@ -138,7 +140,7 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return pc.add(column, scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class _TableReader:
     """Parses Arrow columns; see `table_of`."""
 
@@ -223,7 +225,7 @@ class _TableReader:
     def _may_miss(self, name: str) -> bool:
         return self.form.missing and name in self.form.features
 
-    def _fault(self, rows: np.ndarray, name: str, problem: str) -> InputError:
+    def _fault(self, rows: ndarray, name: str, problem: str) -> InputError:
         """Return the error for the first of these rows."""
         return InputError(f"{self.place(int(np.argmax(rows)), name)}, column {name!r}: {problem}")
 

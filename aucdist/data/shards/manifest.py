@@ -18,7 +18,6 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +36,7 @@ from aucdist.data.shards.block_file import (
 )
 from aucdist.data.storage import files
 from aucdist.data.storage.files import read_buffer
-from aucdist.errors import InputError, as_input_error
+from aucdist.errors import InputError, Json, as_input_error
 from aucdist.kernels.rows import CsrRows
 
 FORMAT = 2
@@ -103,7 +102,7 @@ class Manifest:
     n_samples: Count
     n_pos: Count
     n_neg: Count
-    origin: dict[str, Any]
+    origin: Json
     features: StoredFile
     shards: tuple[Shard, ...]
     url: str = field(default="", compare=False)
@@ -113,7 +112,7 @@ class Manifest:
         """The folder of the data set."""
         return self.url.rpartition("/")[0]
 
-    def sizes(self) -> dict[str, Any]:
+    def sizes(self) -> Json:
         """Return the layout, the type of the values, and the number of shards and their bytes, as JSON values."""
         return {
             "layout": self.form.layout,
@@ -134,7 +133,7 @@ def commit(
     form: Form,
     shards: Sequence[Shard],
     *,
-    origin: dict[str, Any] | None = None,
+    origin: Json | None = None,
 ) -> Manifest:
     """Write the manifest of shards that have been written. This makes them the data set of a folder.
 
@@ -200,7 +199,7 @@ def _generation(url: str) -> Manifest:
         raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
     if version != FORMAT:
         raise InputError(f"{where} has format {version}, which is too old to be read; shard the data again")
-    content: dict[str, Any] = parse_any(data, where)
+    content: Json = parse_any(data, where)
     content["feature_names"] = ()
     for key, kind in {"form": Form, "schema": Schema}.items():
         content[key] = {f.name: content.pop(f.name) for f in fields(kind) if f.name in content}

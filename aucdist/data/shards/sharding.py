@@ -59,7 +59,7 @@ from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Url
-from aucdist.errors import InputError, as_input_error
+from aucdist.errors import InputError, Json, as_input_error
 
 ROUNDS = 6
 JOB = "job.json"
@@ -108,7 +108,7 @@ class ShardJob:
     reader: BlockReader
     n_shards: Annotated[int, Field(ge=1, le=10**6)]
     seed: int
-    origin: dict[str, Any]
+    origin: Json
 
     @property
     def target(self) -> str:

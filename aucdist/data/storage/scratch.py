@@ -19,11 +19,11 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 
 Kept = TypeVar("Kept")
 
@@ -74,7 +74,7 @@ class _Mapping(mmap.mmap):
     file: NamelessFile
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Copy:
     """An object in a file: a block, or the rows of a file.
 

@@ -245,11 +245,11 @@ def test_names_of_parquet_columns_that_are_no_text(tmp_path):
 
 def test_our_own_tables_have_their_schema(tmp_path):
     table = pa.table({"row_id": [0, 1], "score": [1.0, 2.0]})
-    pq.write_table(table, tmp_path / "x.parquet")
+    # What pandas writes beside the columns is not read, so it may be damaged.
+    pq.write_table(table.replace_schema_metadata({"pandas": "{no JSON"}), tmp_path / "x.parquet")
     columns = {"row_id": pa.int64(), "score": pa.float64()}
     assert read_parquet(str(tmp_path / "x.parquet"), columns)["score"].tolist() == [1.0, 2.0]
     for changed, message in (
-        (table.replace_schema_metadata({"pandas": "{no JSON"}), "is damaged"),
         (table.drop_columns(["score"]), "no columns 'score'"),
         (table.set_column(1, "score", [[1.0, float("inf")]]), "row 2, column 'score': inf is not finite"),
         (table.set_column(1, "score", [[None, 1.0]]), "row 1, column 'score': the value is missing"),

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from rich.console import Console
 
-from flows.progress import LineObserver, LiveObserver, gap_progress, summary_table, warnings_to
+from flows.progress import LineObserver, LiveObserver, gap_progress, trained_lines, warnings_to
 
 RECORD = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
 RESULT = {
@@ -56,7 +56,7 @@ def test_live_on_a_terminal() -> None:
 
 def test_summary_has_the_figures() -> None:
     out = io.StringIO()
-    Console(file=out, width=100).print(summary_table(RESULT))
+    Console(file=out, width=100).print(trained_lines(RESULT)[0])
     for text in ("1,000 rows", "0.8500", "0.8000 to 0.9000", "converged", "12 passes"):
         assert text in out.getvalue()
 
