@@ -94,12 +94,9 @@ def test_the_flow_is_called_where_an_api_is_configured(command: Command, monkeyp
     assert called == [(command.flow, "a configuration"), (command.function, "a configuration")]
 
 
-def test_the_page_of_each_command_is_in_the_menu_and_shows_it() -> None:
-    menu = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    pages = {page for group in menu for entry in next(iter(group.values())) for page in entry.values()}
+def test_the_page_of_each_command_shows_it() -> None:
     for command in COMMANDS:
         path = posixpath.normpath(f"how-to/{command.page}.md")
-        assert path in pages
         page = (ROOT / "docs" / "pages" / path).read_text(encoding="utf-8")
         assert f"aucdist {command.name.partition(' ')[0]}" in page
 
