@@ -31,8 +31,8 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from aucdist.data.own_files import (
-    CHECKED,
-    OPEN,
+    MORE_KEYS,
+    NO_MORE_KEYS,
     Count,
     FileName,
     FilePath,
@@ -46,19 +46,19 @@ from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 
 HISTORY, DECISIONS = "history", "decisions"
-NUMBERED = re.compile(r"([0-9]{8})\.json")
+NUMBERED_FILE = re.compile(r"([0-9]{8})\.json")
 """The file of a change, or of a lease."""
-NAMED = re.compile(r"(.+)@([1-9][0-9]{0,7})")
-ABOUT = "model.json"
+VERSION_URL = re.compile(r"(.+)@([1-9][0-9]{0,7})")
+MODEL_FILE = "model.json"
 """The file of a model that every version has: it is written last and removed first, so that a version without it is not read."""
 LEASES = "leases"
-RENEWED = 20.0
+RENEWAL_SECONDS = 20.0
 """Seconds between two renewals."""
-EXPIRED = 300.0
+EXPIRY_SECONDS = 300.0
 """Seconds without a renewal after which a holder counts as dead. Clocks of machines may differ by less."""
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class Decision(TypedDict, total=False):
     """The test of a run against the version in use, as JSON values; `flows.promote` makes it."""
 
@@ -76,7 +76,7 @@ class Decision(TypedDict, total=False):
     version: Positive
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class PromotionRecord(TypedDict, total=False):
     """The record of a promotion: the run, and the test that decided."""
 
@@ -96,7 +96,7 @@ class Change:
     `files`: the SHA-256 of each file of the version.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     kind: Literal["promote", "rollback"]
     version: Positive
@@ -169,7 +169,7 @@ def check_name(url: str) -> None:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", plain)
     if not plain.strip() or name in (".", "..") or plain.endswith(":"):
         problem = "it names no folder of its own"
-    elif NAMED.fullmatch(plain):
+    elif VERSION_URL.fullmatch(plain):
         problem = "URL@3 names the third version of a store, so that no store can be called so"
     elif plain.startswith("~"):
         problem = "the shell writes out ~ only where it is not in quotes; give the whole path"
@@ -200,7 +200,7 @@ def append(store: Store, change: Change) -> None:
 def split_store_url(url: str) -> tuple[str, int | None]:
     """Return the URL of a store, and the version that ``URL@3`` names; None for a URL without a version."""
     url = url.rstrip("/")
-    named = NAMED.fullmatch(url)
+    named = VERSION_URL.fullmatch(url)
     return (named[1], int(named[2])) if named else (url, None)
 
 
@@ -214,7 +214,7 @@ def read_version(url: str) -> tuple[Store, Change | None]:
     return store, store.version(number) if number and store.current else store.current
 
 
-def resolve(url: str, marker: str = ABOUT) -> str:
+def resolve(url: str, marker: str = MODEL_FILE) -> str:
     """Return the folder of the version that a URL means; any other URL as it is.
 
     `url`: a store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything
@@ -240,8 +240,8 @@ def resolve(url: str, marker: str = ABOUT) -> str:
 def promote(store: Store, content: Mapping[str, bytes], about: PromotionRecord) -> Change:
     """Make files the current version of a store.
 
-    The files are written first, `ABOUT` last, and read back. Then the change is made. If the process is killed before that, the
-    store is as it was, except for a folder that nobody reads.
+    The files are written first, `MODEL_FILE` last, and read back. Then the change is made. If the process is killed before
+    that, the store is as it was, except for a folder that nobody reads.
 
     `store`: the store as it was read before the decision. The promotion fails if it has changed since.
     `content`: the files by name.
@@ -254,7 +254,7 @@ def promote(store: Store, content: Mapping[str, bytes], about: PromotionRecord) 
     replaced = store.current.version if store.current else None
     change = Change("promote", number, replaced, f"version-{number:05d}-{digest}", sums, about=about)
     folder = store.folder_of(change)
-    for name in sorted(content, key=lambda name: (name == ABOUT, name)):
+    for name in sorted(content, key=lambda name: (name == MODEL_FILE, name)):
         files.write_bytes(f"{folder}/{name}", content[name])
     _verify(folder, sums, "nothing was promoted")
     try:
@@ -299,7 +299,7 @@ def rollback(store: Store, to: int | None = None) -> Change:
         )
     promoted = store.version(target)
     folder = store.folder_of(promoted)
-    if not files.exists(f"{folder}/{ABOUT}"):
+    if not files.exists(f"{folder}/{MODEL_FILE}"):
         raise InputError(f"version {target} of {files.shown(store.url)} was removed: name another, as in URL@2")
     _verify(folder, promoted.files, "it stays out of use")
     change = Change("rollback", target, current.version, promoted.folder, promoted.files)
@@ -309,7 +309,9 @@ def rollback(store: Store, to: int | None = None) -> Change:
 
 def stored_version_numbers(store: Store) -> list[int]:
     """Return the numbers of the versions whose files are there, ascending."""
-    return [n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{ABOUT}")]
+    return [
+        n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{MODEL_FILE}")
+    ]
 
 
 def remove_old_versions(store: Store, most: int) -> list[int]:
@@ -328,7 +330,7 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
     for folder in folders:
         files.refuse_link(folder)  # before any is removed: what a link leads to is not ours
     for folder in folders:
-        files.remove(f"{folder}/{ABOUT}")
+        files.remove(f"{folder}/{MODEL_FILE}")
         files.remove(folder)
     return gone
 
@@ -360,7 +362,7 @@ def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
     return decisions, faults
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class LeaseHeartbeat(TypedDict):
     """The file that shows that the holder of a lease is running."""
 
@@ -387,7 +389,7 @@ def lease(url: str, what: str) -> Iterator["Lease"]:
 
     def renew() -> None:
         """Renew the lease from time to time, until the context ends."""
-        while not ended.wait(RENEWED):
+        while not ended.wait(RENEWAL_SECONDS):
             with suppress(InputError):  # the store cannot be reached: the next renewal may
                 held.renew()
 
@@ -437,10 +439,10 @@ def _take(url: str, what: str) -> Lease:
             raise InputError(
                 f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove that file"
             ) from None
-        if abs(time.time() - last_renewed) < EXPIRED:  # a time further in the future is no sign of life, either
+        if abs(time.time() - last_renewed) < EXPIRY_SECONDS:  # a time further in the future is no sign of life, either
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
-                f"has ended. If it was killed, its lease expires within {EXPIRED:g} seconds"
+                f"has ended. If it was killed, its lease expires within {EXPIRY_SECONDS:g} seconds"
             )
     about = {
         "what": what, "host": socket.gethostname(), "process": os.getpid(), "time": time.time(), "key": uuid.uuid4().hex,
@@ -452,7 +454,7 @@ def _take(url: str, what: str) -> Lease:
 
 def _numbers(folder: str) -> list[int]:
     """Return the numbers of the changes, or of the leases, in a folder."""
-    return [int(named[1]) for name in files.names_in(folder) if (named := NUMBERED.fullmatch(name))]
+    return [int(named[1]) for name in files.names_in(folder) if (named := NUMBERED_FILE.fullmatch(name))]
 
 
 def _at(url: str, number: int) -> str:

@@ -17,16 +17,16 @@ from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, wri
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, Json, RunError, as_input_error
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.guarantees import ALARM
+from aucdist.metrics.guarantees import ALARM_E_VALUE
 from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
-from aucdist.model import ABOUT, files_of_model, load_two_classes
+from aucdist.model import MODEL_FILE, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import certificate_text, point_rows, render_template
 from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
 from flows.progress import RunObserver
-from flows.run_folder.folder import CONFIG, NAMED, SCORES, configuration_of, digests, read_about, read_scores
+from flows.run_folder.folder import CONFIG, GROUP_PREFIX, SCORES, configuration_of, digests, read_about, read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
 
@@ -67,9 +67,9 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
         groups: list[Json] = []
         if test is not None:
             groups = [
-                {"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)}
+                {"column": column.removeprefix(GROUP_PREFIX), "value": str(value) or "(missing)", **_figures(rows)}
                 for column in test.columns
-                if column.startswith(NAMED)
+                if column.startswith(GROUP_PREFIX)
                 for value, rows in test.groupby(column, sort=True)
             ]
         record: Json = jsonable({
@@ -92,8 +92,8 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
             "groups": groups,
             "contributions": contributions_of(run, model, observer),
             "drift": {
-                "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.MIN_LOSS,
-                "evidence_against_a_guarantee": ALARM,
+                "p_after_holm": drift.ALPHA, "limits": drift.MIN_DIFFERENCES, "losses": drift.MIN_LOSS,
+                "evidence_against_a_guarantee": ALARM_E_VALUE,
             },
         })  # fmt: skip
         place = (config.output or run).rstrip("/")
@@ -118,7 +118,7 @@ def audit_lines(result: Json) -> list[str]:
 
 def digests_of_run(run: str, about: Json) -> dict[str, str]:
     """Return the SHA-256 digests of the results of a run: the weights, the rest of the model, and the test scores."""
-    content = json.loads(files_of_model(f"{run}/model")[ABOUT])
+    content = json.loads(files_of_model(f"{run}/model")[MODEL_FILE])
     model = {key: content[key] for key in ("schema", "preprocessor", "reading")}
     # if the threshold was changed, scores and calibration were shifted, which rounds once more
     shifted = "threshold_of" in about

@@ -54,7 +54,7 @@ MAX_KEYS = 3
 """The largest number of settings that are added to the name of a run."""
 MAX_TEXT = 60
 """The largest number of characters of each."""
-IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
+IGNORED_KEYS = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
 """Keys of a configuration that do not affect the model."""
 
 
@@ -403,7 +403,7 @@ def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
 def _settings(run: Run) -> Json:
     config = configuration_of(run.url)
     chosen = run.about["search"]["best"] if "search" in run.about else {}
-    setting = flattened({key: value for key, value in config.items() if key not in IGNORED})
+    setting = flattened({key: value for key, value in config.items() if key not in IGNORED_KEYS})
     return setting | {f"model.{key}": value for key, value in chosen.items()}
 
 

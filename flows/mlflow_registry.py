@@ -16,7 +16,7 @@ from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, Json, RunError
 from aucdist.extras import load_optional
-from aucdist.model import ABOUT, load_model
+from aucdist.model import MODEL_FILE, load_model
 from flows.config.loading import flattened
 from flows.model_store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
@@ -104,7 +104,7 @@ class Registry:
         uri, folder = f"{SCHEME}/{self.target.name}/{version}", str(self.folder / "in-use")
         downloaded = Path(self.mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder))
         model = downloaded / "data" / MODEL_FOLDER
-        if not (model / ABOUT).is_file():
+        if not (model / MODEL_FILE).is_file():
             raise InputError(
                 f"version {version} of {self.target.url} is not a model of aucdist: give --if always, or another alias"
             )

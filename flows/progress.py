@@ -25,7 +25,7 @@ from aucdist.data.own_files import jsonable
 from aucdist.errors import Json, unknown
 from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
 
-EVERY = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
+LINE_SECONDS = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
 FORMATS = ("text", "json")
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
@@ -113,7 +113,7 @@ class LineObserver(RunObserver):
             return
         if event in ("round", "tasks"):
             now = time.monotonic()
-            if now - self._last < EVERY and not is_last(facts):
+            if now - self._last < LINE_SECONDS and not is_last(facts):
                 return
             self._last = now
         if event == "round":
@@ -314,7 +314,7 @@ class MetricsObserver(RunObserver):
             self._stage, self._stage_start = facts["stage"], time.monotonic()
         for fact in FIGURES.keys() & facts.keys():
             self._figures[f"aucdist_{FIGURES[fact]}"] = float(facts[fact])
-        if event in ("round", "tasks") and (is_last(facts) or time.monotonic() - self._sent >= EVERY):
+        if event in ("round", "tasks") and (is_last(facts) or time.monotonic() - self._sent >= LINE_SECONDS):
             self._send()
 
     def _send(self) -> None:

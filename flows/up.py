@@ -16,7 +16,7 @@ import click
 import yaml
 
 from aucdist.errors import InputError, Json, RunError
-from flows.config.cluster import KEY, api_configured
+from flows.config.cluster import API_VARIABLE, api_configured
 from flows.config.loading import Strict, configs_folder
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 HOST, PORT = "127.0.0.1", 4200
 START_SECONDS = 120
-ENV = Path(".env")
-MARK = "# made by `aucdist up`, which removes it when it ends"
+ENV_FILE = Path(".env")
+ENV_FILE_MARK = "# made by `aucdist up`, which removes it when it ends"
 
 
 class UpConfig(Strict):
@@ -90,11 +90,12 @@ def deployments_file() -> Path:
 
 
 def _refuse_second(port: int) -> None:
-    if ENV.is_file() and ENV.read_text(encoding="utf-8").startswith(MARK) and not _in_use(port):
-        ENV.unlink()  # left by a process that was killed
+    if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
+        ENV_FILE.unlink()  # left by a process that was killed
     if api_configured():
         raise InputError(
-            f"Prefect already has a server ({KEY}): add a worker to it by `prefect worker start --pool local --type process`"
+            f"Prefect already has a server ({API_VARIABLE}): add a worker to it by `prefect worker start --pool local --type "
+            "process`"
         )
     if _in_use(port):
         raise InputError(f"port {port} is in use: name another one with --port")
@@ -145,17 +146,18 @@ def _server(port: int) -> Iterator[None]:
 @contextmanager
 def _env_file(api: str) -> Iterator[None]:
     """Set the API's URL for this process and its children, and in ``.env`` for processes that start in this folder."""
-    os.environ[KEY] = api
-    is_new = not ENV.exists()
+    os.environ[API_VARIABLE] = api
+    is_new = not ENV_FILE.exists()
     if is_new:
-        ENV.write_text(f"{MARK}\n{KEY}={api}\n", encoding="utf-8")
+        ENV_FILE.write_text(f"{ENV_FILE_MARK}\n{API_VARIABLE}={api}\n", encoding="utf-8")
     else:
         click.echo(
-            f"This folder has a file .env, which stays as it is. In each terminal that uses Prefect, run: export {KEY}={api}"
+            "This folder has a file .env, which stays as it is. In each terminal that uses Prefect, run: "
+            f"export {API_VARIABLE}={api}"
         )
     try:
         yield
     finally:
-        del os.environ[KEY]
+        del os.environ[API_VARIABLE]
         if is_new:
-            ENV.unlink(missing_ok=True)
+            ENV_FILE.unlink(missing_ok=True)

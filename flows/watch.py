@@ -21,7 +21,7 @@ from aucdist.drift.batch import BatchCounts, compare_with_profile, metric_alarms
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json, printable
 from aucdist.metrics.decisions import confusion
-from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
+from aucdist.metrics.guarantees import ALARM_E_VALUE, BAD_ROWS, allowed_share, evidence_against
 from aucdist.model import batch_scoring, digest_of_model, model_folder
 from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
@@ -346,7 +346,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     alarms = metric_alarms(now, expected, guaranteed=test["metric"] if test else None)
     if test:
         now["guarantee"] = test
-        if test["evidence"] >= ALARM:
+        if test["evidence"] >= ALARM_E_VALUE:
             alarms.append(
                 {"what": "guarantee", "column": test["metric"], "value": test["value"], "p": 1.0 / test["evidence"]}
             )
@@ -379,7 +379,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     if not guarantee:
         return None
     name, guaranteed = guarantee["metric"], guarantee["guaranteed"]
-    bad, rows = (int(n) for n in BAD[name](confusion(counts_of(labelled), 0.0)))
+    bad, rows = (int(n) for n in BAD_ROWS[name](confusion(counts_of(labelled), 0.0)))
     if name == "alerts":
         bad, rows = int((scores["score"] > 0).sum()), len(scores)
     test = {"metric": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}

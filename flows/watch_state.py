@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels
-from aucdist.data.own_files import OPEN, ROW_ID, Count, json_digest, json_text, read_as, read_json, read_parquet
+from aucdist.data.own_files import MORE_KEYS, ROW_ID, Count, json_digest, json_text, read_as, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
@@ -80,7 +80,7 @@ class Identity(TypedDict):
     model: str
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class Batch(TypedDict):
     """The record of a batch. Earlier versions called `comparison` ``found``."""
 
@@ -119,7 +119,7 @@ class GuaranteeTest(TypedDict):
     value: NotRequired[Number]
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class Performance(Metrics):
     """The metrics of the labelled rows of a batch, and of the test rows of the run.
 

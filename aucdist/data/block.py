@@ -23,7 +23,7 @@ ROW_COLUMNS: dict[str, Any] = {
     "code": np.int32,
 }
 """What rows may have beside features, label and id, each with its type: attributes of a `Block`, columns of a shard."""
-_MADE: dict[Any, Any] = {}
+_MATRIX_CACHE: dict[Any, Any] = {}
 """The matrices made from a basis, by the identity of its values. They are kept as long as these values are in memory."""
 
 
@@ -332,20 +332,20 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
     return [block.take(dealt == b, index=b) for b in range(n_blocks)]
 
 
-def _made_once(make: Callable[..., Any]) -> Callable[..., Any]:
+def _cached_matrix(make: Callable[..., Any]) -> Callable[..., Any]:
     """Cache what a function makes of a basis. Each Newton step needs it, and making it can take longer than the step."""
 
     def made(basis: CodeBasis, *options: Any) -> Any:
         key = id(basis.values), make, *options
-        if key not in _MADE:
-            weakref.finalize(basis.values, _MADE.pop, key, None)
-            _MADE[key] = make(basis, *options)
-        return _MADE[key]
+        if key not in _MATRIX_CACHE:
+            weakref.finalize(basis.values, _MATRIX_CACHE.pop, key, None)
+            _MATRIX_CACHE[key] = make(basis, *options)
+        return _MATRIX_CACHE[key]
 
     return made
 
 
-@_made_once
+@_cached_matrix
 def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
     """Return the values of all basis functions in all cells, float64 of shape (n_cells, n_features)."""
     cells = np.arange(len(basis.offsets) - 1)
@@ -361,7 +361,7 @@ def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
     return matrix
 
 
-@_made_once
+@_cached_matrix
 def _change_basis(basis: CodeBasis, function: Callable[[ndarray], ndarray]) -> CodeBasis:
     """Apply a function with f(0) = 0 to all values of a basis, and return the new basis.
 

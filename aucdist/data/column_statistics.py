@@ -21,9 +21,9 @@ MEDIAN_ERROR = 2.0**-KEPT_BITS
 """A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers
 below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
 
-DROPPED = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
-CHUNK = 2**20  # number of values in a chunk
-KEYS = 1 << (64 - DROPPED)
+DROPPED_BITS = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
+VALUES_AT_ONCE = 2**20  # number of values in a chunk
+N_KEYS = 1 << (64 - DROPPED_BITS)
 
 
 @frozen
@@ -181,7 +181,7 @@ class Medians:
     A cell holds the floats that agree in sign, exponent and the first `KEPT_BITS` bits behind the point. Only cells that
     occur are stored: a column rarely has more than some thousands.
 
-    `cell`, of shape (n_cells,), int64: column times `KEYS` plus the number of the cell in the order of the reals;
+    `cell`, of shape (n_cells,), int64: column times `N_KEYS` plus the number of the cell in the order of the reals;
         ascending.
     `count`: of shape (n_cells,), int64.
     """
@@ -200,9 +200,9 @@ class Medians:
     def of(cls, block: Block) -> "Medians":
         """Return the histograms of a block's rows."""
         rows, d = block.rows, block.n_features
-        zeros, step = np.zeros(d, dtype=np.int64), max(1, CHUNK // max(1, d))
+        zeros, step = np.zeros(d, dtype=np.int64), max(1, VALUES_AT_ONCE // max(1, d))
         if isinstance(rows, CsrRows):  # zeros that are not stored
-            zeros, step = n_rows(rows) - np.bincount(rows.indices, minlength=d), CHUNK
+            zeros, step = n_rows(rows) - np.bincount(rows.indices, minlength=d), VALUES_AT_ONCE
         with_zeros = np.flatnonzero(zeros)
         cells_of_all = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
         for i in range(0, len(rows.values), step):
@@ -211,14 +211,14 @@ class Medians:
             column = rows.indices[i : i + step] if isinstance(rows, CsrRows) else np.tile(np.arange(d), len(part))
             present = ~np.isnan(value)
             column, value = column[present], value[present].astype(np.float64)
-            size = np.abs(value).view(np.int64) >> DROPPED
+            size = np.abs(value).view(np.int64) >> DROPPED_BITS
             cells, count = np.unique(_cell(column, np.where(value < 0, -size, size)), return_counts=True)
             cells_of_all += cls(cells, count, d)
         return cells_of_all
 
     def fill(self) -> ndarray:
         """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); NaN if it has no value."""
-        filled, column = np.full(self.n_features, np.nan), self.cell // KEYS
+        filled, column = np.full(self.n_features, np.nan), self.cell // N_KEYS
         edges = np.searchsorted(column, np.arange(self.n_features + 1))
         for j in range(self.n_features):
             column_bins = slice(edges[j], edges[j + 1])
@@ -227,9 +227,9 @@ class Medians:
                 n = below[-1]
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
                 key = (
-                    self.cell[column_bins][middle] % KEYS - KEYS // 2
+                    self.cell[column_bins][middle] % N_KEYS - N_KEYS // 2
                 )  # the bits of the number in the cell that is nearest to zero
-                filled[j] = (np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)).mean()
+                filled[j] = (np.sign(key) * (np.abs(key) << DROPPED_BITS).view(np.float64)).mean()
         return filled
 
 
@@ -237,7 +237,7 @@ STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": M
 
 
 def _cell(column: ndarray, key: ndarray) -> ndarray:
-    return column.astype(np.int64) * KEYS + key + KEYS // 2
+    return column.astype(np.int64) * N_KEYS + key + N_KEYS // 2
 
 
 def first_missing(rows: Rows) -> tuple[int, int] | None:

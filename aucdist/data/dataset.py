@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from aucdist.data.own_files import CHECKED, Count, Positive
+from aucdist.data.own_files import NO_MORE_KEYS, Count, Positive
+from aucdist.parameters import frozen
 
 if TYPE_CHECKING:
     from aucdist.data.block import Block
@@ -54,7 +55,7 @@ class Schema:
         With `topics` the distinct sets that rows have, as positions in `classes`: `aucdist.data.label_sets.LabelSets`.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     feature_names: tuple[str, ...]
     label: str
@@ -97,7 +98,7 @@ class Schema:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Dataset:
     """All rows of a data set, as one block.
 

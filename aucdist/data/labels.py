@@ -15,13 +15,13 @@ from aucdist.parameters import frozen
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 20
+LABELS_SHOWN = 20
 NO_TOPIC = "(none)"
 EACH = "each"
 """The value of ``positive`` that fits each class against the rest."""
 MAX_CLASSES = 1000
 """The largest number of classes that are fitted against the rest. More distinct values mean a regression target or an id."""
-WHOLE = re.compile(r"-?\d{1,18}")
+WHOLE_NUMBER = re.compile(r"-?\d{1,18}")
 HEXADECIMAL = re.compile(r"\d+e\d+", re.IGNORECASE)
 """Digits around an "e", which are probably an identifier: programs write numbers with a point or a sign, as in 1e+06."""
 
@@ -241,8 +241,8 @@ def _number(text: str) -> float | None:
 def listed(names: Iterable[str]) -> str:
     """Return names for a message: sorted, and only the first ones if there are many."""
     ordered = sorted(names, key=class_order)
-    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
-    return ", ".join(ordered[:SHOWN]) + more
+    more = f" and {len(ordered) - LABELS_SHOWN} more" if len(ordered) > LABELS_SHOWN else ""
+    return ", ".join(ordered[:LABELS_SHOWN]) + more
 
 
 def group_numbers(groups: Any, first: int = 0) -> ndarray | None:
@@ -312,6 +312,6 @@ def numbers_of_texts(texts: Sequence[str]) -> ndarray:
 
     spelled = [class_name(text) for text in texts]
     hashed = _hashed(pd.Series(spelled, dtype=object))
-    whole = [i for i, text in enumerate(spelled) if WHOLE.fullmatch(text)]
+    whole = [i for i, text in enumerate(spelled) if WHOLE_NUMBER.fullmatch(text)]
     hashed[whole] = [int(spelled[i]) for i in whole]
     return hashed

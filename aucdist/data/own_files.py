@@ -1,8 +1,8 @@
 """Read JSON, Parquet and NumPy files that aucdist wrote, which may be damaged or forged.
 
-Each kind of file has a schema. That of JSON is a dataclass, a pydantic model or a typed dictionary with limits: `CHECKED` as its
-``__pydantic_config__`` refuses unknown keys and values of other types, `OPEN` values of other types only. That of Parquet is a
-schema of Arrow.
+Each kind of file has a schema. That of JSON is a dataclass, a pydantic model or a typed dictionary with limits: with
+`NO_MORE_KEYS` as its ``__pydantic_config__`` it refuses unknown keys and values of other types, with `MORE_KEYS` values of other
+types only. That of Parquet is a schema of Arrow.
 """
 
 import functools
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CHECKED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+NO_MORE_KEYS = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+MORE_KEYS = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 MAX_BYTES = 2**31
 """The size limit of JSON files, in bytes. The names of ten million features take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
@@ -106,7 +106,7 @@ def write_json(url: str, content: Any) -> None:
     files.write_bytes(url, json.dumps(to_jsonable(content, type(content))).encode())
 
 
-@with_config(CHECKED)
+@with_config(NO_MORE_KEYS)
 class _Sealed(TypedDict):
     """A file of JSON with the checksum of its content."""
 
@@ -255,15 +255,15 @@ def faults_of(error: ValidationError) -> dict[str, str]:
     """
     sentences: dict[str, str] = {}
     for fault in error.errors(include_url=False):
-        key = ".".join(str(part)[:SHOWN] for part in fault["loc"] if not BRANCH.fullmatch(str(part)))
+        key = ".".join(str(part)[:SHOWN] for part in fault["loc"] if not TYPE_IN_KEY.fullmatch(str(part)))
         before = sentences.get(key, "").partition("; got ")[0]
         sentences[key] = f"{before} or {_said_of(fault)}".removeprefix(" or ").replace(" or must be", " or")
     return sentences
 
 
-BRANCH = re.compile(r"(constrained-)?(int|float|str)|bool|EachOf|Adaptive|[a-z-]+\[.*\]")
+TYPE_IN_KEY = re.compile(r"(constrained-)?(int|float|str)|bool|EachOf|Adaptive|[a-z-]+\[.*\]")
 """A part of a key of pydantic's error that is the name of a type."""
-PLAIN = {
+PLAIN_WORDS = {
     r"^[\w ]*should": "must", ", (unable to|got a) .*| after validation.*": "", "a valid ": "a ", "an? integer": "a whole number",
     "dictionary.*": "mapping of keys", "^Field required": "must be given", "^(Extra|Unexpected).*": "must be left out: unknown",
     r"^Input tag .* using (\S+) .*tags: ": r"must be a mapping whose \1 is one of ",
@@ -275,7 +275,7 @@ PLAIN = {
 def _said_of(fault: Any) -> str:
     """Return what a value that pydantic refuses must be, and what it is."""
     context, text = fault.get("ctx", {}), fault["msg"]
-    for words, plain in PLAIN.items():
+    for words, plain in PLAIN_WORDS.items():
         text = re.sub(words, plain, text)
     if pattern := context.get("pattern"):
         text = f"must be {_patterns.get(pattern, f'of the form {pattern}')}"

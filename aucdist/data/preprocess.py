@@ -20,7 +20,7 @@ from aucdist.data.column_statistics import (
     moments,
 )
 from aucdist.data.dataset import Impute, Scale, category_features
-from aucdist.data.own_files import CHECKED, Count, to_jsonable
+from aucdist.data.own_files import NO_MORE_KEYS, Count, to_jsonable
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 from aucdist.parameters import frozen
@@ -75,7 +75,7 @@ class Preprocessor:
            [ 1. ]])
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     log1p: tuple[Count, ...]
     scale: Scale

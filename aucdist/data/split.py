@@ -19,6 +19,7 @@ from numpy import ndarray
 
 from aucdist.data.block import Block, Columns, EachBlock, each_of
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 
 Arrays = tuple[ndarray | None, ...]
 MAX_DEVIATIONS = 8.0
@@ -71,7 +72,7 @@ def strata_of(block: Block, n_classes: int | None) -> ndarray:
     return np.asarray(block.y == 1 if n_classes is None else block.code).astype(np.intp)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class TimeSplit:
     """A choice of the last rows as test rows.
 

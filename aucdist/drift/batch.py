@@ -9,7 +9,7 @@ from numpy import ndarray
 from scipy.special import bdtrc, chdtrc, kolmogorov
 
 from aucdist.data.block import Block, Columns
-from aucdist.drift.profile import RARE, Profile
+from aucdist.drift.profile import RARE_ROWS, Profile
 from aucdist.errors import Json
 from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
@@ -25,7 +25,7 @@ a change. The tests of the labelled rows of a batch have the same level."""
 MIN_LOSS = {"macro_auc": 0.01, "class auc": 0.01, "auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
 """The smallest loss that raises an alarm, if it is also significant. For the calibration, it is the change of the ratio
 of the positives to their expected number."""
-LEAST = {
+MIN_DIFFERENCES = {
     "moved": 0.1,
     "score": 0.1,
     "class score": 0.1,
@@ -36,9 +36,9 @@ LEAST = {
 }
 """The smallest difference that raises an alarm, if it is also significant: a PSI, or a share of the rows above that of
 the training rows."""
-SMOOTHED = 0.5
+ADDED = 0.5
 """The number that is added to each bin for the PSI, which would be infinite if one of the two had no rows in a bin."""
-FEWEST = 5.0
+MIN_EXPECTED_ROWS = 5.0
 """Bins with fewer expected rows than this are joined for the chi-squared test."""
 Z_95 = 1.959963984540054
 """The standard normal quantile of two-sided intervals of 95 %."""
@@ -162,7 +162,7 @@ class BatchCounts:
     score : ndarray of int64
         Rows of each bin of the score. For several classes, of the score of each, one class after the other.
     rare : int
-        Rows with a value outside of the training range, or in a cell of fewer than `RARE` training rows.
+        Rows with a value outside of the training range, or in a cell of fewer than `RARE_ROWS` training rows.
     """
 
     rows: int
@@ -194,7 +194,7 @@ class BatchCounts:
                 is_outside = (x < column.low) | (x > column.high)
                 outside[k] = np.count_nonzero(is_outside)
                 rare |= is_outside
-            rare |= (np.array(column.counts) < RARE)[cells]
+            rare |= (np.array(column.counts) < RARE_ROWS)[cells]
             counts.append(np.bincount(cells, minlength=column.n_cells))
         bins = [
             np.bincount(bins.cells(column), minlength=len(bins.counts))
@@ -216,7 +216,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
     variation) with its p-value; the shares of missing values and of unknown categories, and of values outside of the training
     range, each with the p-value of the hypothesis that the share is no higher than among the training rows. For the score: the
     PSI and the distance. The p-values of a batch are corrected together by Holm. An alarm needs ``p_holm < ALPHA`` and the size
-    in `LEAST`.
+    in `MIN_DIFFERENCES`.
 
     Returns
     -------
@@ -258,7 +258,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
         tests.append(_test("score" if name is None else "class score", name, index, p))
     # the share of rows in cells with few training rows, and an upper bound on its expectation
-    before = sum(n for column in profile.columns for n in column.counts if n < RARE)
+    before = sum(n for column in profile.columns for n in column.counts if n < RARE_ROWS)
     before = min(before + 2 * len(profile.columns), profile.rows)
     rare = {
         "share": batch.rare / rows,
@@ -266,7 +266,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         "p": more_than(batch.rare, batch.rows, before, profile.rows),
     }
     tests.append(_test("rare", None, rare["share"] - rare["expected"], rare["p"]))
-    alarms = alarms_of(tests, LEAST) if batch.rows else []
+    alarms = alarms_of(tests, MIN_DIFFERENCES) if batch.rows else []
     for listed in (columns, scores):
         listed.sort(key=lambda row: -row["psi"])
     result = {"rows": batch.rows, "columns": columns, "score": scores[0], "rare": rare, "alarms": alarms}
@@ -290,7 +290,7 @@ def psi(reference: ndarray, counts: ndarray) -> float:
     reference, counts : ndarray of shape (n_bins,)
         Rows of each bin.
     """
-    p, q = ((c + SMOOTHED) / (c.sum() + SMOOTHED * len(c)) for c in (np.asarray(reference), np.asarray(counts)))
+    p, q = ((c + ADDED) / (c.sum() + ADDED * len(c)) for c in (np.asarray(reference), np.asarray(counts)))
     return float(((q - p) * np.log(q / p)).sum())
 
 
@@ -327,7 +327,7 @@ def total_variation(reference: ndarray, counts: ndarray) -> tuple[float, float]:
         return 0.0, 1.0
     distance = 0.5 * float(np.abs(first / n - second / m).sum())
     sums = first + second
-    small = sums * min(n, m) / (n + m) < FEWEST
+    small = sums * min(n, m) / (n + m) < MIN_EXPECTED_ROWS
     table = np.stack([np.append(column[~small], column[small].sum()) for column in (first, second)])
     table = table[:, table.sum(axis=0) > 0]
     expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / (n + m)

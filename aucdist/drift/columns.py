@@ -11,7 +11,7 @@ from numpy import ndarray
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 
-SUSPICIOUS = 0.99
+SUSPICIOUS_AUC = 0.99
 """The AUC of a single column from which it is reported."""
 MIN_CLASS_ROWS = 20
 """The smallest number of rows of a class, or of a category that has a share of its own."""
@@ -28,14 +28,14 @@ MAX_CHANCE = 1e-4
 """The largest probability that all rows of such a value are positive by chance."""
 NEARLY_UNIQUE = 0.9
 """Such a share of the rows having values of their own makes whole numbers an identifier, if they are named or dense."""
-DENSE = 1.25
+MAX_SPAN = 1.25
 """Numbers that count the rows span at most this multiple of the number of rows: some rows may have been deleted."""
-NAMED = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
+NAME = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
 IDENTIFIER = re.compile(
-    NAMED.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE
+    NAME.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE
 )
 """Names of columns that number or name rows, if their values differ."""
-ENTITY = re.compile(NAMED.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
+ENTITY = re.compile(NAME.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
 """Names of columns that name what a row belongs to (a user, a machine), whose values may repeat."""
 MAX_ROWS_EACH = 20
 """A named entity with more rows than this for each value may be a category; with fewer its values are seen too rarely."""
@@ -135,7 +135,7 @@ def is_identifier(name: str, values: ndarray, n_rows: int) -> bool:
     if n < NEARLY_UNIQUE * n_rows:
         return is_entity(name, n, n_rows)
     span = high - low + 1.0
-    return IDENTIFIER.fullmatch(name) is not None or span <= (DENSE * n_rows if n_rows >= MIN_CLASS_ROWS else n_rows)
+    return IDENTIFIER.fullmatch(name) is not None or span <= (MAX_SPAN * n_rows if n_rows >= MIN_CLASS_ROWS else n_rows)
 
 
 def is_entity(name: str, n_values: int, n_rows: int) -> bool:

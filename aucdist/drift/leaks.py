@@ -16,7 +16,7 @@ from aucdist.drift.columns import (
     IDENTIFIER,
     MIN_CLASS_ROWS,
     NEARLY_UNIQUE,
-    SUSPICIOUS,
+    SUSPICIOUS_AUC,
     alone,
     revealing_value,
     sentinel,
@@ -35,7 +35,7 @@ MAX_FEATURES = 2000
 """Features are not examined if there are more than this."""
 MANY_KNOWN = 0.01
 """A warning is given if more than this share of the test rows equals training rows. The section on the data counts them all."""
-LATER = 0.05
+MAX_LATER_SHARE = 0.05
 """A warning is given if more than this share of the training rows is later than half of the test rows."""
 MAX_NAMED = 5
 MAX_KEPT = 2**16
@@ -130,7 +130,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     """
     columns = rank_by_each_column(sample, schema)
     named = sorted(
-        (name for name, column in columns.items() if column.auc >= SUSPICIOUS or column.value),
+        (name for name, column in columns.items() if column.auc >= SUSPICIOUS_AUC or column.value),
         key=lambda name: (-columns[name].auc, name),
     )
     sentences = []
@@ -138,7 +138,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         column = columns[name]
         reason = (
             f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
-            if column.auc < SUSPICIOUS
+            if column.auc < SUSPICIOUS_AUC
             else f" alone has an AUC of {column.auc:.4f}: if it becomes known"
             if column.auc < 1.0
             else " alone tells the classes apart without an error: if it becomes known"
@@ -169,7 +169,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
             doubts.append(f"Column {name!r} {said}.")
     sentences += doubts[:MAX_NAMED]
     position = alone(sample.row_id.astype(np.float64), np.ones_like(sample.row_id), sample.positive.astype(np.int64))
-    if position >= SUSPICIOUS:
+    if position >= SUSPICIOUS_AUC:
         sentences.append(
             f"The rows are in the order of their classes, so the row number alone has an AUC of {position:.4f}. Check that no "
             "feature depends on that order, as the date of loading, a batch or a device may: it would give the label away."
@@ -188,7 +188,7 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
         if j >= train.values.shape[1] or np.isnan(test.values[:, j]).all():
             continue
         later = float(np.mean(train.values[:, j] > np.nanmedian(test.values[:, j])))
-        if later > LATER:
+        if later > MAX_LATER_SHARE:
             sentences.append(
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
                 f"is trained on earlier rows only. Test on the last rows with `test: {{time: {name}, last: 0.2}}`, and choose "

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from aucdist.data.block import Block, Columns
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.dataset import Schema
-from aucdist.data.own_files import CHECKED, REPAIR, Count, parse_checked, to_jsonable
+from aucdist.data.own_files import NO_MORE_KEYS, REPAIR, Count, parse_checked, to_jsonable
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
@@ -23,7 +23,7 @@ N_BINS = 20
 MAX_COLUMNS = 512
 """If the data have more columns, those that change the score most are watched. This is their weight times their
 range."""
-RARE = 20
+RARE_ROWS = 20
 """The number of training rows below which a cell counts as rare."""
 MAX_CELLS = 2**16
 
@@ -52,7 +52,7 @@ class WatchedColumn:
         Rows of each cell.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     name: str
     kind: Literal["numbers", "categories"]
@@ -94,7 +94,7 @@ class ScoreBins:
         Rows in each bin, which is one more than there are edges.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     rows: Literal["test", "training"]
     edges: tuple[float, ...]
@@ -128,7 +128,7 @@ class Profile:
         For several classes, the bins of each.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     rows: Count
     n_features: Count

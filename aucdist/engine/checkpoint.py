@@ -26,21 +26,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy import ndarray
 
-from aucdist.data.own_files import CHECKED, Count, FileName, parse_checked, read_sealed, write_sealed
+from aucdist.data.own_files import NO_MORE_KEYS, Count, FileName, parse_checked, read_sealed, write_sealed
 from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.errors import InputError, Json, RunError
 
 TREE = "tree"
-PLAIN = (bool, int, float, str)
-OURS = "aucdist."
+PLAIN_TYPES = (bool, int, float, str)
+OWN_PACKAGE = "aucdist."
 CSR = (sp.csr_matrix, sp.csr_array)
 ONE_AT_A_TIME = threading.Lock()
 """NumPy parses the header of each array as Python, and CPython before 3.11.8 fails at times if two threads parse (its issue
 106905)."""
 
-MOVED = {
+RENAMED_MODULES = {
     "aucdist.maps.basis": "aucdist.maps.binning",
     "aucdist.maps.edges": "aucdist.maps.binning",
     "aucdist.maps.forest": "aucdist.maps.leaves",
@@ -95,7 +95,7 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
     def inner(part: Any) -> Any:
         return _to_json(part, arrays, other)
 
-    if value is None or type(value) in PLAIN:
+    if value is None or type(value) in PLAIN_TYPES:
         return value
     if isinstance(value, ndarray | np.generic):
         array = np.asarray(value)
@@ -115,7 +115,7 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
             *map(inner, (value.data, value.indices, value.indptr)),
         ]
     kind = type(value)
-    fields = _fields(kind) if kind.__module__.startswith(OURS) else None
+    fields = _fields(kind) if kind.__module__.startswith(OWN_PACKAGE) else None
     if fields is None:
         return other(value)
     values, optional = [getattr(value, name) for name in fields], list(fields.values())
@@ -144,8 +144,8 @@ def _from_json(value: Any, arrays: dict[str, ndarray]) -> Any:
     if head == "record":
         # only dataclasses and named tuples of ours: other classes, and functions, are refused
         written, name, *values = rest
-        module = MOVED.get(written, str(written))
-        if not module.startswith(OURS):
+        module = RENAMED_MODULES.get(written, str(written))
+        if not module.startswith(OWN_PACKAGE):
             raise ValueError(f"{module} is not a module of aucdist")
         kind = getattr(importlib.import_module(module), name)
         known = _fields(kind) if isinstance(kind, type) and kind.__module__ == module else None
@@ -225,7 +225,7 @@ class Checkpoint:
         The files that hold the memory of the blocks of each branch, by its number.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
     fingerprint: Json
     number: Count
     rounds: Count

@@ -28,7 +28,7 @@ from aucdist.errors import RunError, error_text
 FEW_BYTES = 2**16
 """Fewer bytes are quickest inside the message; more travel beside it, where they are not copied."""
 
-LONG = 512
+LONG_ARRAY = 512
 """Arrays of fewer values are sent as they are."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -155,7 +155,12 @@ class Packer(cloudpickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         """Return how an object is restored, where that differs from pickle."""
-        if type(thing) is ndarray and thing.dtype == np.float64 and thing.size >= LONG and thing.flags.c_contiguous:
+        if (
+            type(thing) is ndarray
+            and thing.dtype == np.float64
+            and thing.size >= LONG_ARRAY
+            and thing.flags.c_contiguous
+        ):
             integers = as_integers(thing)
             if integers is not None:
                 return as_floats, (integers,)
@@ -164,7 +169,7 @@ class Packer(cloudpickle.Pickler):
 
 def as_integers(values: ndarray) -> ndarray | None:
     """Return long float64 values as integers of at most four bytes; None if they are not these to the last bit."""
-    first_values = values.reshape(-1)[:LONG]
+    first_values = values.reshape(-1)[:LONG_ARRAY]
     if (first_values != np.trunc(first_values)).any():  # the first values rule out most arrays that are not counts
         return None
     low, high = float(values.min()), float(values.max())

@@ -9,7 +9,7 @@ from typing import Any
 
 from aucdist.errors import InputError, RunError
 
-SAME = ("aucdist", "dask", "distributed", "cloudpickle", "numpy", "scipy", "numba")
+SAME_VERSIONS = ("aucdist", "dask", "distributed", "cloudpickle", "numpy", "scipy", "numba")
 """Packages whose versions must agree on client, scheduler and workers: those that exchange messages, and those on which the last
 bits of a result depend."""
 FIGURES = {
@@ -40,7 +40,7 @@ def check_versions(client: Any) -> None:
 
     Raises InputError if they have not; the message names each package, and who has which version.
     """
-    versions = client.get_versions(packages=list(SAME))
+    versions = client.get_versions(packages=list(SAME_VERSIONS))
     client_versions = _versions(versions["client"])
     others = {"the scheduler": versions["scheduler"]} | {
         f"worker {at}": versions["workers"][at] for at in sorted(versions["workers"])
@@ -64,7 +64,7 @@ def _versions(answer: Any) -> dict[str, str]:
     """Return the versions of packages, and the first two numbers of Python's, on which cloudpickle depends."""
     packages = answer["packages"]
     python = ".".join(str(packages["python"]).split(".")[:2])
-    return {"Python": python} | {name: packages.get(name) or "missing" for name in SAME}
+    return {"Python": python} | {name: packages.get(name) or "missing" for name in SAME_VERSIONS}
 
 
 def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:

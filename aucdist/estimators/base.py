@@ -15,7 +15,7 @@ from aucdist.estimators.scores import predicted_classes, scores_of_classes
 from aucdist.estimators.tables import allows_missing, checked_rows, is_dask, map_chunks
 from aucdist.solvers.base import Callback, Certificate, as_table
 
-STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
+PLURALS = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
 """Attributes of a model of two classes, and what models of several have in their place."""
 
 
@@ -182,8 +182,8 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
             """Raise the error for an attribute that is not there; of `predict_proba` and `history_` it says what has it."""
             kind = type(self).__name__
             text = f"{kind!r} object has no attribute {name!r}"
-            if name in STACKED and self.has_several_classes:
-                text = f"this {kind} has a model for each class: see {STACKED[name]}, or `estimators_[k].{name}`"
+            if name in PLURALS and self.has_several_classes:
+                text = f"this {kind} has a model for each class: see {PLURALS[name]}, or `estimators_[k].{name}`"
             elif name == "history_":
                 text = f"{kind} is not fitted, so it has no history_: call `fit` first"
             elif name == "predict_proba":

@@ -31,7 +31,7 @@ FAR_RATIO = 2.0**10
 """A column whose values are so many times its half range away from 0 loses at most three of the sixteen digits of its
 differences, which changes no certificate."""
 
-SPREAD = 1e6
+MAX_SPREAD = 1e6
 """Columns whose half ranges differ by more than this factor are named in a warning when the fit does not converge."""
 
 
@@ -115,7 +115,7 @@ def diagnosis(ranges: ColumnRanges, names: ndarray | None = None) -> str | None:
 
     largest = int(np.argmax(np.where(varies, ranges.largest, -1.0)))
     smallest = int(np.argmin(np.where(varies, half, np.inf)))
-    if ranges.largest[largest] <= SPREAD * min(half[smallest], 1.0):
+    if ranges.largest[largest] <= MAX_SPREAD * min(half[smallest], 1.0):
         return None
     return (
         f"{called(largest)} reaches {ranges.largest[largest]:.3g}, {called(smallest)} has a range of {2 * half[smallest]:.3g}: "

@@ -30,7 +30,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
 from aucdist.estimators.scores import WithThreshold, count_scores, errors_name_class, mapped_rows, mean_and_spread
-from aucdist.estimators.tables import ENCODING
+from aucdist.estimators.tables import ENCODING_ATTRIBUTES
 from aucdist.estimators.validation import check_groups, restore_on_failure, training_blocks
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap, encoded
@@ -44,15 +44,15 @@ from aucdist.solvers.base import Callback, Certificate, Round, Solution, solve
 
 FEATURE_SEARCH = "aucdist.search.auto:with_chosen_features"
 """What chooses the features that ``features="auto"`` stands for. It fits estimators, so it is imported when it is needed."""
-OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
+DATA_ATTRIBUTES = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING_ATTRIBUTES)
 """The fitted attributes that describe the training rows."""
-NAMED = 3
+MAX_NAMED_CLASSES = 3
 """The largest number of classes that a warning names."""
-LAM_OF_LINE = 0.1
+MIN_LAM_OF_DIRECTIONS = 0.1
 """The smallest penalty of the linear models from which ``monotone="auto"`` takes its directions."""
-ROWS_OF_LINE = 2**12
+ROWS_OF_DIRECTIONS = 2**12
 """About the largest number of rows of a class that these models are fitted to. A direction that they do not show stays free."""
-FOLDS_OF_LINE = 5
+FOLDS_OF_DIRECTIONS = 5
 """The number of linear models that have to agree on a direction. Each is fitted without one fold of the rows."""
 
 
@@ -152,7 +152,7 @@ def fit_rows(
         names = attributes.pop("_of_last_fit", None)
         if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
             public = (name for name in attributes if name.endswith("_") and not name.startswith("_"))
-            names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in attributes else []
+            names = [name for name in public if name not in DATA_ATTRIBUTES] if "n_passes_" in attributes else []
         for name in names:
             attributes.pop(name, None)
         before, fitted = set(vars(model)), model
@@ -187,13 +187,13 @@ def fit_one(
 
     `name`: that of the model in printed rounds.
     """
-    blocks, printer = prepared(model, rows, start), RoundPrinter(model, name, callback)
+    blocks, printer = prepare_blocks(model, rows, start), RoundPrinter(model, name, callback)
     rounds, set_weights = model._begin(blocks, printer, start)
     solution, fit = set_weights(solve(rounds, tol=model.tol, max_passes=model.max_passes, callback=printer))
-    return finish(model, solution, fit, printer, blocks, keep_counts=keep_counts)
+    return finish_fit(model, solution, fit, printer, blocks, keep_counts=keep_counts)
 
 
-def finish(
+def finish_fit(
     model: Fittable,
     solution: Solution,
     fit: Fit,
@@ -231,7 +231,7 @@ def fit_classes(
     model.label_sets_ = sets
     if rows.has_weights and not model.resolved_solver.sample_weight:
         rows = replace(rows, blocks=without_equal_weights(rows.blocks))
-    rows = map_once(model, rows)
+    rows = map_all_rows(model, rows)
     names = sets.names()
     models = [clone(model).set_params(**model._parameters_of_class(k)) for k in range(sets.n_classes)]
     for one_model in models:
@@ -268,7 +268,7 @@ def fit_classes(
     return list(fits)
 
 
-def map_once(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
+def map_all_rows(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
     """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
 
     Each class alone would fit the same map to up to 32 768 rows of each side.
@@ -281,7 +281,7 @@ def map_once(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
     return replace(rows, blocks=checked_codes(model, encoded(rows.of_all(), model.feature_map_)), changes=())
 
 
-def prepared(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blocks:
+def prepare_blocks(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blocks:
     """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
 
     Weights that are all equal are left out if the solver takes none. The map of `start` is kept.
@@ -346,7 +346,7 @@ def checked_codes(model: Fittable, mapped: Blocks) -> Blocks:
 
 def attributes_of_data(model: Fittable) -> dict[str, Any]:
     """Return the fitted attributes that describe the data."""
-    return {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
+    return {name: value for name, value in vars(model).items() if name in DATA_ATTRIBUTES}
 
 
 def give_warnings(model: Fittable, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:
@@ -362,8 +362,8 @@ def give_warnings(model: Fittable, fits: Sequence[Fit], *, but: type[Warning] | 
                 by_kind.setdefault(type(warning), []).append((name, warning))
         warned = []
         for kind, cases in by_kind.items():
-            texts = [f"class {name!r}: {warning}" for name, warning in cases[:NAMED]]
-            if more := [repr(name) for name, _ in cases[NAMED:]]:
+            texts = [f"class {name!r}: {warning}" for name, warning in cases[:MAX_NAMED_CLASSES]]
+            if more := [repr(name) for name, _ in cases[MAX_NAMED_CLASSES:]]:
                 texts.append(f"and {len(more)} classes more: {', '.join(more)}")
             warned.append(kind("; ".join(texts)))
     for warning in warned:
@@ -382,24 +382,24 @@ def find_directions(model: Fittable, blocks: Blocks) -> None:
     are scaled to variance 1, and missing values are the mean. Warnings that a model ranks badly or did not converge are not
     given.
 
-    `model`: the linear models have its loss. Their penalty is at least `LAM_OF_LINE`, so that features that repeat each other
-    agree.
-    `blocks`: before any feature map; the sample is all rows if a class has at most `ROWS_OF_LINE` of them.
+    `model`: the linear models have its loss. Their penalty is at least `MIN_LAM_OF_DIRECTIONS`, so that features that
+        repeat each other agree.
+    `blocks`: before any feature map; the sample is all rows if a class has at most `ROWS_OF_DIRECTIONS` of them.
     """
     if model.monotone is None:
         return
     if model.monotone != AUTO:
         model.monotone_ = directions_of_features(model, blocks)
         return
-    drawn = draw_rows(blocks, ROWS_OF_LINE)
+    drawn = draw_rows(blocks, ROWS_OF_DIRECTIONS)
     drawn = drawn.with_X(_scaled(drawn.X))
     other = dict.fromkeys(
         ("monotone", "features", "penalty", "calibration", "prior", "max_fpr", "max_false_positives", "n_jobs")
     )
     line = model._copy_with(verbose=0, warm_start=False, **other)
-    line.set_params(lam=max(model.lam or 0.0, LAM_OF_LINE), tol=max(model.tol, 1e-2))
+    line.set_params(lam=max(model.lam or 0.0, MIN_LAM_OF_DIRECTIONS), tol=max(model.tol, 1e-2))
     # With fewer rows of a class, one line is fitted to all rows.
-    n_folds = FOLDS_OF_LINE if np.unique(drawn.y, return_counts=True)[1].min() >= FOLDS_OF_LINE else 1
+    n_folds = FOLDS_OF_DIRECTIONS if np.unique(drawn.y, return_counts=True)[1].min() >= FOLDS_OF_DIRECTIONS else 1
     fold = fold_numbers(drawn.row_id, drawn.y, n_folds, 0) if n_folds > 1 else np.full(drawn.n_samples, -1)
     signs = []
     for k in range(n_folds):

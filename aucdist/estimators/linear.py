@@ -16,7 +16,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import shifted, with_rounded_intercept
 from aucdist.estimators.display import RoundPrinter
-from aucdist.estimators.fitting import Fit, SetWeights, Start, finish, give_warnings, prepared
+from aucdist.estimators.fitting import Fit, SetWeights, Start, finish_fit, give_warnings, prepare_blocks
 from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure, training_blocks
@@ -276,7 +276,7 @@ def lam_path(
         rows = training_blocks(first, X, y, sample_weight)
         if isinstance(rows, ClassBlocks):
             raise InputError(f"y must have exactly two classes here; got {rows.sets.n_classes}. Pass y == label")
-        blocks = prepared(first, rows)
+        blocks = prepare_blocks(first, rows)
         fitted_attributes = {name: value for name, value in vars(first).items() if name.endswith("_")}
         fitted, _ = shifted(blocks)
         problem = solver.path(fitted, **first._solver_options())
@@ -288,7 +288,7 @@ def lam_path(
             )
             fit = model._set_weights(solution, blocks, 0.0)
             fit.ranges = fitted.ranges
-            give_warnings(model, [finish(model, solution, fit, printer, blocks)])
+            give_warnings(model, [finish_fit(model, solution, fit, printer, blocks)])
             if stop is not None and stop(model):
                 break
     return [model for model in models if hasattr(model, "coef_")]

@@ -26,13 +26,13 @@ from aucdist.data.formats.text import unique
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
-from aucdist.maps.base import ROWS
+from aucdist.maps.base import ROW_FORM
 
-ENCODING = ("categories_", "feature_names_out_")
+ENCODING_ATTRIBUTES = ("categories_", "feature_names_out_")
 """The fitted attributes that exist if a column of the training rows had categories or strings."""
 MAX_DENSE = 256
 """Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
-LENIENT = {"missing": "keep", "unknown": "ignore"}
+LENIENT_CELLS = {"missing": "keep", "unknown": "ignore"}
 """How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
 category."""
 NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
@@ -65,7 +65,7 @@ def labels_of_features(estimator: Any) -> list[str]:
 
 def forget_columns(estimator: Any) -> None:
     """Remove the attributes about columns that the last fit has set."""
-    for name in (*ENCODING, "feature_names_in_"):
+    for name in (*ENCODING_ATTRIBUTES, "feature_names_in_"):
         vars(estimator).pop(name, None)
 
 
@@ -86,7 +86,8 @@ def checked_rows(
         A table is a DataFrame of pandas or polars, a Table of pyarrow, or another that narwhals knows.
     y : array-like, optional
     reset : bool, default=False
-        Whether these are training rows, which set `n_features_in_`, `feature_names_in_` and the attributes in `ENCODING`.
+        Whether these are training rows, which set `n_features_in_`, `feature_names_in_` and the attributes in
+        `ENCODING_ATTRIBUTES`.
     multi_output : bool, default=False
         Whether y is a matrix.
 
@@ -107,7 +108,7 @@ def checked_rows(
     if reset:
         forget_columns(estimator)
     known: dict[str, tuple[str, ...]] = vars(estimator).get("categories_", {})
-    accepted: dict[str, Any] = dict(ROWS)
+    accepted: dict[str, Any] = dict(ROW_FORM)
     if y is not NO_LABELS:
         accepted["multi_output"] = multi_output
     if allows_missing(estimator):
@@ -130,7 +131,7 @@ def checked_rows(
         encoded_names = vars(estimator).get("feature_names_out_", table.column_names)
         schema = Schema(tuple(encoded_names), "", (), (), vars(estimator).get("categories_", {}))
         sparse = len(encoded_names) > MAX_DENSE and bool(schema.categories)
-        rows = encoded_matrix(_parsed(table, schema, LENIENT), "X", schema, sparse=sparse)
+        rows = encoded_matrix(_parsed(table, schema, LENIENT_CELLS), "X", schema, sparse=sparse)
         if y is NO_LABELS:
             return check_array(rows, estimator=estimator, input_name="X", **accepted)
         return check_X_y(rows, y, estimator=estimator, **accepted)
@@ -280,7 +281,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
     """
     from aucdist.data.formats.table_form import are_dates, one_spelling_each
 
-    survey = _parsed(table, None, {**LENIENT, "categorical": list(texts)}).survey
+    survey = _parsed(table, None, {**LENIENT_CELLS, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
     for name in categories:
         column = table[name]

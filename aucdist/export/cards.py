@@ -31,12 +31,12 @@ from aucdist.parameters import frozen
 from aucdist.probability.links import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.report.text import auc_text, count_text, number_text, render_template
 
-TOTAL = 1000
+DEFAULT_TOTAL = 1000
 """The default number of points between the lowest and the highest possible sum."""
 MIN_ROWS = 2
 CARD_SUFFIXES = ("json", "md", "csv", "html")
 HEADINGS = ("feature", "value", "points", "share of rows")
-SIGNS = re.compile(r"([\\|`*_\[\]#])")
+MARKDOWN_SIGNS = re.compile(r"([\\|`*_\[\]#])")
 """Characters with a meaning in Markdown: ends of cells, code, emphasis, links and headings."""
 
 
@@ -274,7 +274,7 @@ def _points_per_score(
         least += float(draft.cells.min())
     if reach <= 0.0:
         raise InputError("all weights of the model are 0, so the card would have no points: train with a smaller `lam`")
-    factor = (scaling.total or TOTAL) / reach
+    factor = (scaling.total or DEFAULT_TOTAL) / reach
     return factor, -factor * least
 
 
@@ -395,7 +395,7 @@ def sentences(card: Scorecard) -> list[str]:
 
 def _escaped(text: str) -> str:
     """Escape a text for Markdown, in one line."""
-    return SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+    return MARKDOWN_SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def _cell(text: str) -> str:

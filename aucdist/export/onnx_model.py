@@ -30,11 +30,11 @@ from aucdist.probability.links import IsotonicMap
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 """The versions of the operator sets. Version 5 of ai.onnx.ml has trees in double precision (onnx 1.17, onnxruntime 1.20)."""
-ML = "ai.onnx.ml"
+ML_DOMAIN = "ai.onnx.ml"
 MINUTE = 60_000_000
 """In microseconds."""
 HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
-NAT = int(np.iinfo(np.int64).min)
+NO_DATE = int(np.iinfo(np.int64).min)
 """NumPy's integer for a missing date."""
 SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
 """All spellings of missing texts, because no operator ignores case."""
@@ -155,7 +155,7 @@ class Graph(Target):
         columns: Json = {f"nodes_{name}": [row[name] for row in splits] for name in splits[0]}
         columns["nodes_splits"] = np.array(columns["nodes_splits"])
         return self.apply(
-            "TreeEnsemble", x, domain=ML, n_targets=n_targets, aggregate_function=1, post_transform=0, tree_roots=roots,
+            "TreeEnsemble", x, domain=ML_DOMAIN, n_targets=n_targets, aggregate_function=1, post_transform=0, tree_roots=roots,
             nodes_modes=np.zeros(len(splits), dtype=np.uint8), leaf_targetids=targets, leaf_weights=np.array(leaves),
             **columns,
         )  # fmt: skip
@@ -163,7 +163,7 @@ class Graph(Target):
     def model(self, description: str, properties: dict[str, str], version: str) -> Any:
         """Return the graph as a model that passes the checker of ONNX."""
         graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, self._constants)
-        opsets = [self._helper.make_opsetid("", OPSET), self._helper.make_opsetid(ML, ML_OPSET)]
+        opsets = [self._helper.make_opsetid("", OPSET), self._helper.make_opsetid(ML_DOMAIN, ML_OPSET)]
         model = self._helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="aucdist", producer_version=version,
             doc_string=description,
@@ -187,7 +187,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
                 pieces.append(_without(graph, graph.column(graph.input(column.name, "DOUBLE")), described))
             elif column.kind == "date":
                 time = graph.input(column.name, "INT64")
-                missing = graph.apply("Equal", time, NAT)
+                missing = graph.apply("Equal", time, NO_DATE)
                 time = missing.choose(0, time)
                 pieces += [graph.column(missing.choose(np.nan, _part(graph, time, part))) for part in column.parts]
             else:
@@ -230,7 +230,7 @@ def _category(graph: Graph, column: PortableColumn, values: list[str], words: Se
     others = {other: code[value] for other, value in other_spellings(values).items()}
     keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | others | code
     codes = graph.apply(
-        "LabelEncoder", graph.input(column.name, "STRING"), domain=ML, keys_strings=list(keys),
+        "LabelEncoder", graph.input(column.name, "STRING"), domain=ML_DOMAIN, keys_strings=list(keys),
         values_int64s=list(keys.values()), default_int64=unknown,
     )  # fmt: skip
     codes = graph.column(codes)
@@ -339,7 +339,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     if several and not model.topics:
         place = refused.choose(-1, graph.apply("ArgMax", best or scores, axis=1, keepdims=0))
         graph.apply(
-            "LabelEncoder", place, output=(prediction, "STRING", None), domain=ML, values_strings=list(model.classes),
+            "LabelEncoder", place, output=(prediction, "STRING", None), domain=ML_DOMAIN, values_strings=list(model.classes),
             keys_int64s=list(range(len(described_classes))), default_string="",
         )  # fmt: skip
     else:

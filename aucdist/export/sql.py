@@ -37,7 +37,7 @@ from aucdist.maps.explain import Additive
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap
 
-PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
+NAME_PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 DAY_OF_EPOCH = 2440588
 """The Julian day of 1970-01-01, a Thursday. The Julian day of each Monday is a multiple of 7."""
 
@@ -59,7 +59,7 @@ def table_name(name: str) -> str:
 
     Raises InputError if it is no such name.
     """
-    parts = PART.findall(name)
+    parts = NAME_PART.findall(name)
     whole = ".".join(parts)
     if not parts or whole != name:
         raise InputError(
@@ -141,7 +141,7 @@ OPERATIONS = {
     "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
     "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
 }  # fmt: skip
-TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
+BOOLEAN_TEXTS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
 """Texts of booleans, and the texts that DuckDB and others read as booleans if a column has no other values."""
 
 
@@ -499,7 +499,7 @@ def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
     Yes and No become booleans, whose texts are true and false; whole numbers may have become 1.0 or back.
     """
     others = other_spellings(categories)
-    for typed, spellings in TRUTHS:
+    for typed, spellings in BOOLEAN_TEXTS:
         spelled = [value for value in categories if value.lower() in spellings]
         if len(spelled) == 1:
             others[typed] = spelled[0]

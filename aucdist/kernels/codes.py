@@ -217,7 +217,7 @@ class Edges(NamedTuple):
     n_compared: int
 
 
-PLACES = 2048
+SEARCH_PLACES = 2048
 """The number of places of the table from which a search for an edge starts."""
 MAX_COMPARED = 8
 """If a place has more edges, as in columns with long tails, all edges are compared: as vectors, 63 comparisons take a quarter of
@@ -226,7 +226,7 @@ the time of a search whose branches cannot be guessed."""
 
 def edges_of(edges: np.ndarray) -> Edges:
     """Prepare ascending edges for `encode_column`."""
-    table = np.zeros(PLACES + 1, dtype=np.uint8)
+    table = np.zeros(SEARCH_PLACES + 1, dtype=np.uint8)
     low, scale = search_index(edges, table) if len(edges) else (0.0, 0.0)
     n_compared = int(np.diff(table).max())
     if n_compared > MAX_COMPARED or scale == 0.0:  # the scale is 0 if the range of the edges overflows
@@ -336,7 +336,7 @@ def _add_pairs(codes, coefs, shape, listed, others, starts, last, sums):
                 last[c] += 1
 
 
-ZERO = 1e-35
+LIGHTGBM_ZERO = 1e-35
 """If zeros are missing values, LightGBM treats numbers up to this size as 0."""
 
 
@@ -357,7 +357,7 @@ def leaf_codes(values, starts, splits, codes):
                 kind = missing[node]
                 if kind != 2 and np.isnan(x):
                     x = 0.0
-                if (kind == 1 and abs(x) <= ZERO) or (kind == 2 and np.isnan(x)):
+                if (kind == 1 and abs(x) <= LIGHTGBM_ZERO) or (kind == 2 and np.isnan(x)):
                     to_left = default_left[node]
                 else:
                     to_left = x <= thresholds[node]

@@ -22,7 +22,7 @@ from aucdist.parameters import check_constraints, frozen
 
 LINEAR = ("keep", "drop")
 """The values of `linear`: whether the features themselves are columns as well."""
-ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+ROW_FORM: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 
 
@@ -156,7 +156,7 @@ class Expander(TransformerMixin, BaseEstimator):
     @property
     def _rows(self) -> dict[str, Any]:
         """What `validate_data` is to accept as rows."""
-        return {**ROWS, "ensure_all_finite": "allow-nan" if self.allows_missing else True}
+        return {**ROW_FORM, "ensure_all_finite": "allow-nan" if self.allows_missing else True}
 
     def check_parameters(self) -> None:
         """Raise an InputError for a parameter outside its range."""

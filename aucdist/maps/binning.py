@@ -33,7 +33,7 @@ BASES = ("cumulative", "one-hot", "hat")
 LINEAR_SCALE = 0.25
 """The standard deviation of linear columns. With 1 instead, models of letter, magic04 and covtype were no better at any
 lam and took twice the passes, and the mean AUC on the nine small sets above was lower by 0.014."""
-KNOTS = 16
+MAX_KNOTS = 16
 """The largest number of hats of a feature."""
 MAX_ROWS = 2**15
 """The approximate largest number of rows of each class in the sample. The quantiles of the sample are then off by less
@@ -156,7 +156,7 @@ def _shape(
         high = [*(f"{edge:.6g}" for edge in edges), "inf"]
         names = [f" in ({a}, {b}]" for a, b in zip(low, high, strict=True)]
         return list(np.eye(n_bins + first) * strength), [" missing"] * first + names
-    at = np.unique(np.round(np.linspace(0, n_bins - 1, min(KNOTS, n_bins))).astype(int))
+    at = np.unique(np.round(np.linspace(0, n_bins - 1, min(MAX_KNOTS, n_bins))).astype(int))
     if ramps:
         rising = np.zeros((n_bins + first, len(at) - 1))
         for p in range(1, len(at)):

@@ -40,9 +40,9 @@ from aucdist.parameters import OneOf, above_0, between, frozen, keyword_paramete
 from aucdist.solvers.base import solve
 from aucdist.solvers.signs import FREE, ZERO
 
-GRID = 16
+MAX_GRID = 16
 """The largest number of cells of an interaction along each feature."""
-CELLS = 8
+CELLS_COMPARED = 8
 """The number of cells along each feature while interactions are compared."""
 LAM = 1e-3
 """`lam` of the rough additive model."""
@@ -52,7 +52,7 @@ MAX_PASSES = 60
 """The largest number of passes of its fit."""
 MAX_COMPARED = 200
 """The largest number of features whose interactions are compared: if there are more, those with the largest spread of a shape."""
-PRIOR = 10.0
+PRIOR_ROWS = 10.0
 """The number of rows that is added to the weight of each cell."""
 
 
@@ -98,7 +98,7 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     tables = {
-        k: merge_bins(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS)
+        k: merge_bins(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS_COMPARED)
         for k in compared.tolist()
     }
     scores = interaction_scores(rows, w, tables, groups)
@@ -114,7 +114,7 @@ def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], gro
 
     `rows`: the rows as codes.
     `w`, of shape (n_basis_functions,), float64: of the additive model.
-    `tables`: by the column of a code the coarse cell, below `CELLS`, of each of its cells.
+    `tables`: by the column of a code the coarse cell, below `CELLS_COMPARED`, of each of its cells.
     `groups`: where pairs of rows are within groups, or of grades.
     Returns ndarray of shape (m (m - 1) / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
     """
@@ -125,8 +125,8 @@ def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], gro
         factor, class_weights = groups.factor, groups.weights
     partners = 0.5 * factor * class_weights[:: -problem.sign]  # of an anchor, and of a row of the larger class
     cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, tables)
-    G, H = cells.reshape(2, -1, CELLS, CELLS) / problem.mass
-    prior = PRIOR / rows.n_samples
+    G, H = cells.reshape(2, -1, CELLS_COMPARED, CELLS_COMPARED) / problem.mass
+    prior = PRIOR_ROWS / rows.n_samples
     gain: ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
     for axis in (1, 2):
         gain = gain - (G.sum(axis=axis) ** 2 / (H.sum(axis=axis) + prior)).sum(axis=1)
@@ -155,7 +155,7 @@ def add_up_cells(
     codes = np.empty((block.n_samples, m), dtype=np.uint8, order="F")
     for k, (column, table) in enumerate(tables.items()):
         codes[:, k] = table[rows.codes[:, column]]
-    return None, interaction_histograms(codes, coefs, CELLS)
+    return None, interaction_histograms(codes, coefs, CELLS_COMPARED)
 
 
 MAX_BINS = 255
@@ -229,7 +229,7 @@ class BinMap(FittedMap):
 
     def grid(self, j: int) -> ndarray:
         """Return the row or column of an interaction's grid for each cell of a feature, ndarray of uint8."""
-        return merge_bins(self.bins[j].shares, bool(self.missing[j]), GRID)
+        return merge_bins(self.bins[j].shares, bool(self.missing[j]), MAX_GRID)
 
     def grid_size(self, j: int) -> int:
         """Return the number of rows or columns that a feature has in an interaction's grid."""

@@ -107,9 +107,9 @@ MIN_SHARE = 1e-5
 """Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
 WIDTHS = {"median": np.sqrt(2.0), "half-median": 0.5}
 """The named widths of the kernel, divided by the median distance between landmarks."""
-FEW = 2000
+LANDMARKS_OF_MEDIAN = 2000
 """The number of landmarks from which the median distance is estimated."""
-CHUNK = 2**22
+VALUES_AT_ONCE = 2**22
 """The number of kernel values that are computed at a time."""
 
 
@@ -141,7 +141,7 @@ class NystroemFeatures(FittedMap):
         """Return the block with dense rows; float32 stays float32."""
         self.check_width(block)
         out = np.empty((block.n_samples, self.n_features_out), dtype=block.rows.values.dtype)
-        step, first = max(1, CHUNK // max(len(self.landmarks), self.n_features_in)), self.directions.shape[1]
+        step, first = max(1, VALUES_AT_ONCE // max(len(self.landmarks), self.n_features_in)), self.directions.shape[1]
         for i in range(0, block.n_samples, step):
             x = (dense(block.between(i, i + step)) - self.shift) * self.factor
             part = out[i : i + step]
@@ -243,7 +243,11 @@ class NystroemMap(Expander):
             )
         rows = landmark_rows(blocks, int(self.landmarks))
         scaled = (dense(rows) - total.mean) * factor
-        sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW]) if isinstance(self.sigma, str) else float(self.sigma)
+        sigma = (
+            WIDTHS[self.sigma] * median_distance(scaled[:LANDMARKS_OF_MEDIAN])
+            if isinstance(self.sigma, str)
+            else float(self.sigma)
+        )
         values, vectors = np.linalg.eigh(gaussian_kernel(scaled, scaled, sigma))
         kept = np.flatnonzero(values > MIN_SHARE * values[-1])[::-1]
         directions = KERNEL_SCALE * vectors[:, kept] / np.sqrt(values[kept])

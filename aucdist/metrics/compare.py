@@ -16,17 +16,17 @@ from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval
 from aucdist.parameters import NOT_NEGATIVE
 
-LEAST = 2
+MIN_CLASS_ROWS = 2
 """A class is left out if it, or the rest, has fewer rows than this."""
 
-FLIPPED = 100
+MAX_FLIPPED = 100
 """The signs of this many rows are flipped, those with the largest differences. The sum over all other rows is treated
 as normal."""
 
-FEW = 13
-"""Up to this number of rows all flips are counted. With more rows, `DRAWS` of them are drawn."""
+MAX_ENUMERATED = 13
+"""Up to this number of rows all flips are counted. With more rows, `N_DRAWS` of them are drawn."""
 
-DRAWS = 2**FEW
+N_DRAWS = 2**MAX_ENUMERATED
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def measured_classes(members: ndarray) -> ndarray:
     members : ndarray of shape (n_samples, n_classes), bool
     """
     n_pos = members.sum(axis=0)
-    return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= LEAST)
+    return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= MIN_CLASS_ROWS)
 
 
 def _areas(members: ndarray, scores: ndarray, ddof: int) -> tuple[ndarray, ndarray]:
@@ -242,9 +242,9 @@ def flip_influences(
 @lru_cache(maxsize=4)
 def _subsets(n: int) -> ndarray:
     """Return all subsets of n items, or random ones if there are too many, as rows of zeros and ones."""
-    if n <= FEW:
+    if n <= MAX_ENUMERATED:
         return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(np.float64)
-    return np.random.default_rng(0).integers(2, size=(DRAWS, n)).astype(np.float64)
+    return np.random.default_rng(0).integers(2, size=(N_DRAWS, n)).astype(np.float64)
 
 
 def sign_flip_test(
@@ -290,7 +290,7 @@ def sign_flip_test(
         p_value = 1.0 if abs(value) <= 1e-12 * most else min(1.0, 2 * 0.5**n)
         return Difference(value * scale, low * scale, high * scale, p_value, level, "exact-bound", n_deciding)
     order = np.argsort(-(np.abs(parts) + abs(value) * carried), kind="stable")
-    head, tail = order[:FLIPPED], order[FLIPPED:]
+    head, tail = order[:MAX_FLIPPED], order[MAX_FLIPPED:]
     sums, shares = (_subsets(len(head)) @ column[head] + column[tail].sum() / 2 for column in (parts, carried))
     moments = [dot(a[tail], b[tail]) for a, b in ((parts, parts), (parts, carried), (carried, carried))]
 
@@ -303,8 +303,10 @@ def sign_flip_test(
         return float(ndtr(excess / spread).mean())
 
     p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
-    if len(head) > FEW:  # p-values that are too small for this number of draws come from the normal distribution
-        p_value = max(p_value, min(2 / DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
+    if (
+        len(head) > MAX_ENUMERATED
+    ):  # p-values that are too small for this number of draws come from the normal distribution
+        p_value = max(p_value, min(2 / N_DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
     rest = (1 - level) / 2
     low = scale * float(bisected(lambda end: share_beyond(end, 1) > rest, value, -most, 25))
     high = scale * float(bisected(lambda end: share_beyond(end, -1) > rest, value, most, 25))

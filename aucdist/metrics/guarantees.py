@@ -6,7 +6,7 @@ rows must be drawn like the new ones, independently of each other, and the model
 Recall, false positive rate and alerts only rise as the threshold falls, so the bound may be looked at for every threshold and
 the last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, article 43). Precision may rise and fall.
 There the thresholds are tested one after the other, from few flagged rows to many, by the fallback procedure of Wiens
-(`STARTS`), applied as in Learn then Test (Angelopoulos and others, arXiv 2110.01052, section 3). A threshold is the score of
+(`TEST_STARTS`), applied as in Learn then Test (Angelopoulos and others, arXiv 2110.01052, section 3). A threshold is the score of
 the row after the m highest, for numbers m that are fixed beforehand. Given that score, the labels of the m rows above it are
 independent with the precision of the threshold. So each test is exact, and the first threshold that misses the guarantee
 passes with a probability of at most 1 - confidence if the precision falls below the guarantee only once. If it does so
@@ -26,7 +26,7 @@ from aucdist.metrics.decisions import REQUIREMENTS, check_requirement, only_requ
 from aucdist.metrics.intervals import check_level, refuse_weights
 from aucdist.metrics.ranking import flagged_at
 
-STARTS = {1.0: 0.7, 4.0: 0.3}
+TEST_STARTS = {1.0: 0.7, 4.0: 0.3}
 """Where the tests of precision begin, in units of the fewest rows that can pass, and the part of the error that each start has.
 What a test has not used up goes on to the next (Wiens, Pharmaceutical Statistics 2, 2003, 211-215). With one start, a false
 positive among the first rows would end the list; more starts cost more if positives are few."""
@@ -36,10 +36,10 @@ ODDS = (1.2, 1.5, 2.0, 3.0, 5.0)
 """The alternatives of the test of a guarantee: the odds of a bad row, in units of those that are allowed."""
 LOOKS = 52
 """The number of batches before which half of the weight of the test is on a change. The other half is on later changes."""
-ALARM = 20.0
+ALARM_E_VALUE = 20.0
 """A guarantee that holds reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
 
-BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
+BAD_ROWS: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
     "precision": lambda table: (table["fp"], table["tp"] + table["fp"]),
     "recall": lambda table: (table["fn"], table["tp"] + table["fn"]),
     "fpr": lambda table: (table["fp"], table["fp"] + table["tn"]),
@@ -95,7 +95,7 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     else:
         counted = {"recall": positives, "fpr": negatives, "alerts": positives + negatives}[name]
         guaranteed, rows, share = value, int(counted[-1]), allowed_share(name, value)
-        # the number of bad rows, as `BAD` counts them; a share of 1 is kept by whatever is flagged
+        # the number of bad rows, as `BAD_ROWS` counts them; a share of 1 is kept by whatever is flagged
         allowed = (
             rows if share == 1 else bisect_left(range(rows), True, key=lambda k: bool(bdtr(k, rows, share) > error)) - 1
         )
@@ -116,13 +116,13 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
     from scipy.special import bdtrc, betaincinv
 
     total = int(flagged[-1])
-    fewest = math.log(error * STARTS[1.0]) / math.log(least) if least < 1 else float(total)
+    fewest = math.log(error * TEST_STARTS[1.0]) / math.log(least) if least < 1 else float(total)
     sizes = [max(1, math.ceil(fewest))]
     while sizes[-1] * STEP < total:
         sizes.append(max(sizes[-1] + 1, int(sizes[-1] * STEP)))
     places = np.unique(np.minimum(np.searchsorted(flagged, sizes), len(flagged) - 1))
-    starts = np.searchsorted(flagged[places], [fewest * factor for factor in STARTS])
-    errors = error * np.array([*STARTS.values()])
+    starts = np.searchsorted(flagged[places], [fewest * factor for factor in TEST_STARTS])
+    errors = error * np.array([*TEST_STARTS.values()])
     budget = np.bincount(np.minimum(starts, len(places) - 1), errors, minlength=len(places))
     carried, best = 0.0, 0
     for place, error_of_start in zip(places.tolist(), budget.tolist(), strict=True):
@@ -144,10 +144,10 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
 def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) -> float:
     """Return the e-value against the guarantee that at most a share of rows is bad, from batches in their order.
 
-    While the guarantee holds, the e-value ever reaches `ALARM` with a probability of at most 1 / `ALARM`, however often it is
-    looked at and whenever labels come (Ville's inequality). It is a mean over the batch before which the share may have changed,
-    and over how much, of likelihood ratios, each of which is a nonnegative supermartingale that begins at 1 (Ramdas and others,
-    Statistical Science 38, 2023, 576-601).
+    While the guarantee holds, the e-value ever reaches `ALARM_E_VALUE` with a probability of at most 1 / `ALARM_E_VALUE`,
+    however often it is looked at and whenever labels come (Ville's inequality). It is a mean over the batch before which the
+    share may have changed, and over how much, of likelihood ratios, each of which is a nonnegative supermartingale that
+    begins at 1 (Ramdas and others, Statistical Science 38, 2023, 576-601).
 
     `bad` and `rows`: of each batch.
     `allowed`: above 0 and below 1.
@@ -163,5 +163,5 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
 
 
 def allowed_share(metric: str, guaranteed: float) -> float:
-    """Return the share of bad rows that a guarantee allows, as `BAD` counts them."""
+    """Return the share of bad rows that a guarantee allows, as `BAD_ROWS` counts them."""
     return 1.0 - guaranteed if metric in ("precision", "recall") else guaranteed

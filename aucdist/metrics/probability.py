@@ -14,7 +14,7 @@ from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import two_sided_z, wilson
 from aucdist.parameters import Number, OneOf, count, frozen
 
-SMALLEST = 1e-15
+MIN_PROBABILITY = 1e-15
 """Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
 FRACTION = Number("above 0 and below 1", lambda v: 0 < v < 1)
 BINNINGS = OneOf(("quantile", "uniform"))
@@ -31,9 +31,9 @@ def brier(counts: ScoreCounts) -> float:
 
 
 def log_loss(counts: ScoreCounts) -> float:
-    """Return the log loss, which is finite: see `SMALLEST`, and `aucdist.metrics.log_loss`."""
+    """Return the log loss, which is finite: see `MIN_PROBABILITY`, and `aucdist.metrics.log_loss`."""
     p, weight = _probabilities(counts)
-    p = np.clip(p, SMALLEST, 1.0 - SMALLEST)
+    p = np.clip(p, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return -(dot(counts.pos, np.log(p)) + dot(counts.neg, np.log1p(-p))) / float(weight.sum())
 
 

@@ -37,7 +37,7 @@ MIN_MISRANKED = 5
 PRIOR_ROWS_OF_AREA = 20
 """The variance of the AUC of two normal distributions counts as much as that of this many rows of the smaller class."""
 
-BAND = two_sided_z(math.sqrt(0.95))
+BAND_Z = two_sided_z(math.sqrt(0.95))
 """The normal quantile by which two intervals hold together at 95 %."""
 
 
@@ -229,7 +229,7 @@ def roc_band(counts: ScoreCounts) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """
     refuse_weights(counts)
     fpr, tpr = roc_curve(counts)
-    return (*wilson(fpr, counts.rows_neg, BAND), *wilson(tpr, counts.rows_pos, BAND))
+    return (*wilson(fpr, counts.rows_neg, BAND_Z), *wilson(tpr, counts.rows_pos, BAND_Z))
 
 
 def pr_curve(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
@@ -246,4 +246,4 @@ def pr_band(counts: ScoreCounts) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """
     refuse_weights(counts)
     (recall, precision), (true, false) = pr_curve(counts), flagged_at(counts)
-    return (*wilson(recall, counts.rows_pos, BAND), *wilson(precision, (true + false)[1:], BAND))
+    return (*wilson(recall, counts.rows_pos, BAND_Z), *wilson(precision, (true + false)[1:], BAND_Z))

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, npy_of, parse_checked, parse_npy
+from aucdist.data.own_files import NO_MORE_KEYS, REPAIR, FileName, Sha256, npy_of, parse_checked, parse_npy
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.checkpoint import serialize
@@ -26,7 +26,7 @@ from aucdist.errors import InputError, Json, error_text
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
 from aucdist.probability.links import SavedMap
-from aucdist.store import ABOUT as ABOUT, resolve
+from aucdist.store import MODEL_FILE, resolve
 
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
@@ -85,7 +85,7 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     (('x0',), ('1',))
     """
     from aucdist.estimators.base import BlockClassifier
-    from aucdist.estimators.tables import LENIENT, allows_missing, labels_of_features
+    from aucdist.estimators.tables import LENIENT_CELLS, allows_missing, labels_of_features
 
     if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
         raise InputError(
@@ -99,7 +99,7 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     topics = several and not estimator.label_sets_.exclusive
     schema = Schema(tuple(names), label, *ends, categories, classes=classes if several else (), topics=topics)
     about = [{"estimator": type(estimator).__name__}] * len(estimator.class_models)
-    return LinearModel(weights_of(estimator, about), schema, preprocessor, LENIENT)
+    return LinearModel(weights_of(estimator, about), schema, preprocessor, LENIENT_CELLS)
 
 
 def weights_of(estimator: Any, about: Sequence[Json]) -> tuple[ClassWeights, ...]:
@@ -146,7 +146,7 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
         ],
     }
     # the file that lists the others is written last
-    return files | {ABOUT: json.dumps(content, indent=2, allow_nan=False).encode()}
+    return files | {MODEL_FILE: json.dumps(content, indent=2, allow_nan=False).encode()}
 
 
 def load_model(url: str) -> LinearModel:
@@ -192,7 +192,8 @@ def load_model(url: str) -> LinearModel:
             read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
     except InputError as e:
         raise InputError(
-            f"no model can be read from {where}: {e}. Name a run folder, a folder with {ABOUT} and {WEIGHTS}, or a model store"
+            f"no model can be read from {where}: {e}. Name a run folder, a folder with {MODEL_FILE} and {WEIGHTS}, or a model "
+            "store"
         ) from None
     if content["format"] > FORMAT:
         raise InputError(
@@ -230,13 +231,13 @@ def model_folder(url: str) -> str:
         return url
     url = resolve(url.rstrip("/"))
     run_model = f"{url}/model"
-    return run_model if not exists(f"{url}/{ABOUT}") and exists(f"{run_model}/{ABOUT}") else url
+    return run_model if not exists(f"{url}/{MODEL_FILE}") and exists(f"{run_model}/{MODEL_FILE}") else url
 
 
 def _split_class(url: str) -> tuple[str, int | None]:
     """Return the folder of a model, and the position of the class that its URL names."""
     folder, _, last = url.rstrip("/").rpartition("/")
-    if re.fullmatch(r"class-\d{5}", last) and not exists(f"{url}/{ABOUT}"):
+    if re.fullmatch(r"class-\d{5}", last) and not exists(f"{url}/{MODEL_FILE}"):
         return model_folder(folder), int(last.removeprefix("class-"))
     return model_folder(url), None
 
@@ -246,7 +247,7 @@ def digest_of_model(url: str) -> str:
     if is_card(url):
         return sha256_of(read_bytes(url))
     folder, k = _split_class(url)
-    data = read_bytes(f"{folder}/{ABOUT}")
+    data = read_bytes(f"{folder}/{MODEL_FILE}")
     return sha256_of(data if k is None else data + str(k).encode())
 
 
@@ -260,13 +261,13 @@ def files_of_model(url: str) -> dict[str, bytes]:
     content = _read_json(folder)
     if k is not None or content["format"] != FORMAT:
         return model_content(model)
-    return {name: read_bytes(f"{folder}/{name}") for name in (*content["files"], ABOUT)}
+    return {name: read_bytes(f"{folder}/{name}") for name in (*content["files"], MODEL_FILE)}
 
 
 def _read_json(folder: str) -> Json:
     """Return the content of the JSON of a model, whose format is a number from 1 on."""
-    where = f"{shown(folder)}/{ABOUT}"
-    content = parse_checked(read_bytes(f"{folder}/{ABOUT}"), Json, where)
+    where = f"{shown(folder)}/{MODEL_FILE}"
+    content = parse_checked(read_bytes(f"{folder}/{MODEL_FILE}"), Json, where)
     version = content.get("format")
     if version is not None and type(version) is not int:
         raise InputError(f"{where} is damaged: `format` is not a whole number. {REPAIR}")
@@ -278,7 +279,7 @@ def _read_json(folder: str) -> Json:
 
 
 def _read_model(url: str, content: Json) -> LinearModel:
-    where = f"{shown(url)}/{ABOUT}"
+    where = f"{shown(url)}/{MODEL_FILE}"
     if content["format"] < FORMAT:  # 1 or 2, which were of two classes
         digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
         known = {name: digest for name, digest in digests.items() if digest is not None}
@@ -297,7 +298,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
             raise InputError(f"{name} is not among its files")
         data = read_bytes(f"{url}/{name}")
         if sha256_of(data) != checked.files[name]:
-            raise InputError(f"the checksum of {name} is not the one in {ABOUT}")
+            raise InputError(f"the checksum of {name} is not the one in {MODEL_FILE}")
         return data
 
     @functools.cache
@@ -330,12 +331,14 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
 def _read_folders(url: str, content: Json) -> LinearModel:
     """Read a model of several classes of format 3: a list of folders with a model of two classes each."""
-    where = f"{shown(url)}/{ABOUT}"
+    where = f"{shown(url)}/{MODEL_FILE}"
     listed, models = parse_checked(json.dumps(content).encode(), _ListOfFolders, where), []
     for member in listed.classes:
         folder = f"{url}/{member.folder}"
         if digest_of_model(folder) != member.about_sha256:
-            raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}. {REPAIR}")
+            raise InputError(
+                f"{shown(folder)}/{MODEL_FILE} is damaged: its checksum is not the one in {where}. {REPAIR}"
+            )
         models.append(load_two_classes(folder, "each of its folders"))
     if len({model.schema.feature_names for model in models}) > 1:
         raise InputError(f"{where} is damaged: its classes have different features. {REPAIR}")
@@ -360,7 +363,7 @@ def card_model(card: Scorecard) -> LinearModel:
 
 
 class _Class(BaseModel):
-    model_config = CHECKED
+    model_config = NO_MORE_KEYS
 
     name: str
     intercept: float
@@ -373,7 +376,7 @@ class _Class(BaseModel):
 class _ModelFile(BaseModel):
     """A model in JSON."""
 
-    model_config = CHECKED
+    model_config = NO_MORE_KEYS
 
     format: int
     files: dict[FileName, Sha256]
@@ -385,7 +388,7 @@ class _ModelFile(BaseModel):
 
 
 class _Member(BaseModel):
-    model_config = CHECKED
+    model_config = NO_MORE_KEYS
 
     name: str
     folder: FileName
@@ -396,7 +399,7 @@ class _Member(BaseModel):
 class _ListOfFolders(BaseModel):
     """A model of several classes in JSON, of format 3."""
 
-    model_config = CHECKED
+    model_config = NO_MORE_KEYS
 
     format: int
     topics: bool

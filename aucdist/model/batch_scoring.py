@@ -27,7 +27,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.own_files import CHECKED, OPEN, REPAIR, Count, Sha256, parse_checked, read_json, write_json
+from aucdist.data.own_files import MORE_KEYS, NO_MORE_KEYS, REPAIR, Count, Sha256, parse_checked, read_json, write_json
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.shards.reading import BlockReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source, parse_source
@@ -39,7 +39,7 @@ from aucdist.metrics.decisions import Costs, DecisionCosts
 from aucdist.model import digest_of_model, load_model, model_folder
 from aucdist.model.linear_model import LinearModel
 
-LARGEST = b"aucdist.largest_costs_of_classes"
+LARGEST_COSTS = b"aucdist.largest_costs_of_classes"
 """In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
 these costs at most."""
 Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
@@ -55,7 +55,7 @@ class RowCosts:
     `classes`: of a model of several, each of which has a column such as ``cost sports``.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     cost: dict[str, float | str]
     labelled: bool
@@ -113,7 +113,7 @@ class RowCosts:
                 probability = weights.probability(class_scores)[:, 1]
                 cost = np.where(flagged, 1.0 - probability, probability) * row_costs
             scores = scores.append_column(column("cost", name), pa.array(cost))
-        return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
+        return scores.replace_schema_metadata({LARGEST_COSTS: json.dumps(about)})
 
     def costs_of_file(self, url: str) -> Any:
         """Return for each class what the decisions on the rows of a file of scores cost.
@@ -126,7 +126,7 @@ class RowCosts:
             if self.unknown:
                 return []
             class_costs: list[Any] = []
-            about = parse_checked((parquet.schema_arrow.metadata or {}).get(LARGEST, b""), Largest, shown(url))
+            about = parse_checked((parquet.schema_arrow.metadata or {}).get(LARGEST_COSTS, b""), Largest, shown(url))
             if self.labelled and len(about) != len(self.names):
                 raise InputError(f"{shown(url)} is damaged: it has the largest costs of {len(about)} classes. {REPAIR}")
             for k, name in enumerate(self.names):
@@ -213,7 +213,7 @@ OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
 """The columns that the scores of a model of several classes have in addition to columns such as ``score sports``."""
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class ScoringSummary(TypedDict):
     """What `DONE` says, as far as others read it."""
 
@@ -245,7 +245,7 @@ class Scoring:
         The folder of the scores: that of the file.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     key: Sha256
     model: str = ""

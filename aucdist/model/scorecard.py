@@ -12,7 +12,7 @@ from pydantic import Field
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import ReaderOptions
-from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
+from aucdist.data.own_files import NO_MORE_KEYS, REPAIR, parse_checked, to_jsonable
 from aucdist.data.preprocess import Floats, Preprocessor, array_of
 from aucdist.errors import InputError, Json
 from aucdist.parameters import frozen
@@ -50,7 +50,7 @@ class CardFeature:
         The points of a missing value, if the training rows had some.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
     name: str
     edges: Floats
     points: ArrayOfPoints
@@ -101,7 +101,7 @@ class Scorecard:
         The description of the model that the card was made from.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
     base: Points
     cutoff: Points
     features: tuple[CardFeature, ...]

@@ -31,11 +31,11 @@ from aucdist.solvers.rounding import EPS
 CELLS = 2**13
 """The number of cells. A quarter of them is spread over all anchors, whatever the last cut was."""
 
-PLACES = 2**16
+SEARCH_PLACES = 2**16
 """The size of the table by which scores find their cells. Few of its places have more than one edge, and it fits into
 the cache of a core."""
 
-SAMPLE = 20_000
+ANCHORS_DRAWN = 20_000
 """The number of anchors that are drawn, by their ids, for the line search and the first edges."""
 
 
@@ -96,7 +96,7 @@ class CellEdges(NamedTuple):
     def of(cls, at: ndarray) -> "CellEdges":
         """Return edges, each of them once."""
         at = np.unique(at)
-        table = np.empty(PLACES, dtype=np.int16)
+        table = np.empty(SEARCH_PLACES, dtype=np.int16)
         low, scale = index_edges(at, table)
         return cls(at, table, low, scale)
 
@@ -126,7 +126,7 @@ class CellCuts(PairCuts):
     """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray):
-        super().__init__(blocks, objective, start, stride=max(1, min(blocks.n_pos, blocks.n_neg) // SAMPLE))
+        super().__init__(blocks, objective, start, stride=max(1, min(blocks.n_pos, blocks.n_neg) // ANCHORS_DRAWN))
         self._edges: CellEdges | None = None
 
     def value_error(self, reach: float) -> float:

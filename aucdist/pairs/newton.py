@@ -94,7 +94,7 @@ MAX_CHANCE_RATIO = 8.0
 """A row with large values, such as one of a rare category, is drawn with up to this many times the probability of other
 rows, and weighs less."""
 
-PRODUCTS = 400.0
+MAX_PRODUCTS = 400.0
 """The matrix is computed if this costs less than this many products with all drawn rows. It is also the more exact
 way."""
 
@@ -244,7 +244,7 @@ class Samples:
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
             most = min(max(ROWS_PER_FEATURE * n_features, MIN_ROWS_DRAWN), MAX_ROWS_DRAWN)
             self.n_to_draw = int(np.clip(share * n_rows, MIN_ROWS_DRAWN, most))
-        self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
+        self.is_dense = n_features**2 <= MAX_PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
 

@@ -58,7 +58,7 @@ KNOTS = 65
 REFINEMENTS = 4
 """To find the score at which the mean hinge has a value, as many scores are tried this many times, in ever smaller intervals."""
 
-STARTS = 9
+BANDS_AT_ONCE = 9
 """The number of bands that are tried at a time, first over all and then between two of them, to find the one whose fractions
 weigh the target. With 17 tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
 
@@ -313,9 +313,9 @@ def smooth_cutoff(
         return None
     starts = np.array([-width, 0.0])
     for _ in range(2):
-        starts = np.linspace(starts[0], starts[-1], STARTS)
+        starts = np.linspace(starts[0], starts[-1], BANDS_AT_ONCE)
         weighs = weigh(knots, starts, width)
-        k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
+        k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), BANDS_AT_ONCE - 2)
         starts, weighs = starts[k : k + 2], weighs[k : k + 2]
     # A convex combination of the two bands has exactly the target weight, and almost the form of a band.
     share = _fraction(target - weighs[1], weighs[0] - weighs[1])

@@ -26,7 +26,7 @@ from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
 from pydantic import Field
 from scipy.special import expm1, ndtri, zeta
 
-from aucdist.data.own_files import CHECKED, to_jsonable
+from aucdist.data.own_files import NO_MORE_KEYS, to_jsonable
 from aucdist.data.preprocess import Floats
 from aucdist.errors import InputError, unknown
 from aucdist.parameters import frozen
@@ -75,7 +75,7 @@ class Link:
         If the name is unknown, or the shape is out of range.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
     name: str
     xi: float = 0.0
 
@@ -224,7 +224,7 @@ class ProbabilityMap(ABC):
         Factor for the odds of the positive class, see `corrected`.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
     odds: Annotated[float, Field(gt=0.0)]
 
     def __call__(self, scores: ndarray) -> ndarray:

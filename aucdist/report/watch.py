@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aucdist.errors import Json
-from aucdist.metrics.guarantees import ALARM
+from aucdist.metrics.guarantees import ALARM_E_VALUE
 from aucdist.report.text import GUARANTEES, percent_text, render_template
 
 MAX_FEATURES = 60
@@ -52,7 +52,7 @@ def alarm_text(alarm: Json) -> str:
 def evidence_text(test: Json) -> str:
     """Describe the test of a guarantee in a line of text."""
     noun, bound = GUARANTEES[test["metric"]]
-    evidence = f"the e-value against it is {test['evidence']:.3g} ({ALARM:g} raises an alarm)"
+    evidence = f"the e-value against it is {test['evidence']:.3g} ({ALARM_E_VALUE:g} raises an alarm)"
     return f"Guaranteed: {noun} at {bound} {test['guaranteed']:.4g}; {evidence}"
 
 

@@ -18,9 +18,9 @@ from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
 LEVEL = 0.95
-ORDER = ("bins", "nystroem")
+SIMPLEST_FIRST = ("bins", "nystroem")
 """Feature maps from the simpler one on."""
-LAST = "leaves"
+MOST_COMPLEX = "leaves"
 """The most complex feature map."""
 MAX_BUNDLES = 1024
 """The largest number of bundles of groups. The groups of a bundle are drawn together. The error of a variance from this many
@@ -254,9 +254,9 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
         options = {"map": type(features).__name__, **features.get_params()}
     n_interactions = int(options.get("interactions", options.get("pairs", 0)))  # `pairs` in 0.4.0
     name = options["map"]
-    if name == LAST:
+    if name == MOST_COMPLEX:
         return (3, int(options.get("trees", 100)) * int(options.get("leaves", 31)), 0)
-    place = (*ORDER, name).index(name)
+    place = (*SIMPLEST_FIRST, name).index(name)
     return (2, n_interactions, place) if n_interactions else (1, place, int(options.get("sigma") == "half-median"))
 
 

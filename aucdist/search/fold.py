@@ -15,7 +15,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.fitting import map_once
+from aucdist.estimators.fitting import map_all_rows
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import changed, encoded, with_weight
@@ -152,7 +152,7 @@ def _score_path_of_classes(
     estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
 ) -> list[FoldScore]:
     shared = clone(estimator).set_params(**points[0])
-    train = map_once(shared, train)
+    train = map_all_rows(shared, train)
     if hasattr(shared, "feature_map_"):
         held_out = replace(held_out, blocks=encoded(held_out.of_all(), shared.feature_map_), changes=())
     paths, n = [], []

@@ -1,7 +1,7 @@
 """The folds of a search: which rows each fold trains on, and which it is scored on."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.engine.view import Mask, ViewBlocks
 from aucdist.errors import InputError
+from aucdist.parameters import frozen
 from aucdist.selection import Partition, partition
 
 MIN_ROWS = 2
@@ -34,7 +35,7 @@ class FoldMasks(NamedTuple):
     held_out: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Folds:
     """All folds of a search; the folds of a row depend on its id, its class and the seed, not on where the row lies.
 

@@ -14,7 +14,7 @@ from numpy import ndarray
 from aucdist.parameters import frozen
 from aucdist.solvers.signs import blocked, project_onto_cone
 
-REMEMBERED = 10
+STEPS_STORED = 10
 """The number of steps whose change of gradient is stored."""
 
 SUFFICIENT_DECREASE = 1e-4
@@ -49,7 +49,7 @@ class Curvature:
     """An estimate of the inverse of the Hessian, from the last steps."""
 
     def __init__(self) -> None:
-        self._pairs: deque[tuple[ndarray, ndarray, float]] = deque(maxlen=REMEMBERED)
+        self._pairs: deque[tuple[ndarray, ndarray, float]] = deque(maxlen=STEPS_STORED)
 
     @property
     def is_new(self) -> bool:

@@ -43,7 +43,7 @@ SHARE_FOR_ROWS = 0.5
 """The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
 BLOCKS_WHILE_STREAMING = 4
 """The blocks in the memory of a streaming thread: the current one, and the next one as a file, decompressed and parsed."""
-IDENTITY = {
+CREDENTIALS = {
     "aws_access_key_id": "AWS_ACCESS_KEY_ID",
     "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
     "aws_session_token": "AWS_SESSION_TOKEN",
@@ -250,22 +250,22 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
                 value = json.loads(value) if isinstance(value, str) else value
             if not isinstance(value, dict):
                 raise InputError(
-                    f"s3.block is {config.block!r}, but that secret must be a JSON object with the keys {', '.join(IDENTITY)}"
+                    f"s3.block is {config.block!r}, but that secret must be a JSON object with the keys {', '.join(CREDENTIALS)}"
                 )
             content = value
         more = {
             REGION: content.get("region_name"),
             ENDPOINT: (content.get("aws_client_parameters") or {}).get("endpoint_url"),
         }
-        variables = {variable: content.get(key) for key, variable in IDENTITY.items()}
+        variables = {variable: content.get(key) for key, variable in CREDENTIALS.items()}
         if not any(variables.values()):
             raise InputError(
-                f"s3.block is {config.block!r}, but that block has no credentials: give it one of {', '.join(IDENTITY)}"
+                f"s3.block is {config.block!r}, but that block has no credentials: give it one of {', '.join(CREDENTIALS)}"
             )
         changes |= variables | {variable: value for variable, value in more.items() if value}
     elif config.profile is not None:
         # keys in the environment would take precedence over the profile
-        changes |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
+        changes |= dict.fromkeys(CREDENTIALS.values()) | {"AWS_PROFILE": config.profile}
     named = {
         ENDPOINT: reveal(config.endpoint or ""),
         REGION: config.region,

@@ -29,7 +29,7 @@ from flows.config.cluster import Adaptive, KubernetesConfig, Resources
 
 OBJECTS = {"group": "kubernetes.dask.org", "version": "v1"}
 CLUSTERS = OBJECTS | {"plural": "daskclusters"}
-SECONDS = (5, 30)  # to connect, and to answer
+TIMEOUTS = (5, 30)  # to connect, and to answer
 UNCOUNTED = "status unknown for quota"
 """The server's message about a quota until its controller has counted."""
 QUOTA_PATIENCE = 360.0
@@ -93,7 +93,7 @@ class Api:
 
     def _call(self, method: Callable[..., Any], **arguments: Any) -> Any:
         with convert_errors(self.namespace):
-            arguments |= {"namespace": self.namespace, "_request_timeout": SECONDS}
+            arguments |= {"namespace": self.namespace, "_request_timeout": TIMEOUTS}
             return retry_until_counted(partial(method, **arguments))
 
 
@@ -170,7 +170,7 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
 # ---- the cluster of a run --------------------------------------------------------------------------------------------
 
 
-EVERY = 1.0  # seconds between two requests
+POLL_SECONDS = 1.0  # seconds between two requests
 GONE_SECONDS = 60
 PATIENCE = 30.0
 """Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
@@ -264,7 +264,7 @@ def _resolve(address: str) -> None:
                     f"the name {host} does not resolve here: a run with a cluster of kind `kubernetes` must itself be in that "
                     "Kubernetes, as the deployment train-auc/kubernetes is"
                 ) from None
-        time.sleep(EVERY)
+        time.sleep(POLL_SECONDS)
 
 
 def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout: float) -> None:
@@ -279,7 +279,7 @@ def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout:
             raise RunError(
                 f"cluster {name} has no {part} after {seconds:g} s: {'; '.join(reasons)}. Raise `timeout`, or correct the cause"
             )
-        time.sleep(EVERY)
+        time.sleep(POLL_SECONDS)
 
 
 def startup_problem(api: Api, name: str) -> tuple[list[str], float, float | None]:
@@ -317,7 +317,7 @@ def _remove(api: Api, name: str) -> None:
         api.delete_cluster(name)
         end = time.monotonic() + GONE_SECONDS
         while api.clusters(f"metadata.name={name}") and time.monotonic() < end:
-            time.sleep(EVERY)
+            time.sleep(POLL_SECONDS)
     except (InputError, RunError) as e:
         log.warning(
             "could not remove DaskCluster %s; do it by `kubectl -n %s delete daskcluster %s`: %s",

@@ -220,7 +220,7 @@ class CheckpointConfig(Strict):
     """The largest number of attempts if the cluster is lost."""
 
 
-KEY = "PREFECT_API_URL"
+API_VARIABLE = "PREFECT_API_URL"
 
 
 def api_configured() -> bool:
@@ -228,11 +228,16 @@ def api_configured() -> bool:
 
     Importing Prefect takes seconds, so that it is asked only if one of its files may name an API.
     """
-    if KEY in os.environ:
-        return bool(os.environ[KEY])
+    if API_VARIABLE in os.environ:
+        return bool(os.environ[API_VARIABLE])
     home = os.environ.get("PREFECT_HOME") or "~/.prefect"
     profiles = os.environ.get("PREFECT_PROFILES_PATH") or f"{home}/profiles.toml"
-    marks = {".env": "PREFECT_", "prefect.toml": "url|profiles_path", "pyproject.toml": "tool.prefect", profiles: KEY}
+    marks = {
+        ".env": "PREFECT_",
+        "prefect.toml": "url|profiles_path",
+        "pyproject.toml": "tool.prefect",
+        profiles: API_VARIABLE,
+    }
     for file, mark in marks.items():
         with suppress(
             Exception
@@ -250,7 +255,7 @@ def as_user_error(error: Exception) -> Exception:
     if text.startswith("Failed to reach API at"):
         where = text.removeprefix("Failed to reach API at ").rstrip("/")
         return InputError(
-            f"no Prefect server answers at {where}. Start one with `aucdist up`, or unset {KEY} to run without Prefect"
+            f"no Prefect server answers at {where}. Start one with `aucdist up`, or unset {API_VARIABLE} to run without Prefect"
         )
     if text.startswith("Found incompatible versions"):
         return InputError(

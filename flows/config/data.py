@@ -255,7 +255,7 @@ def configured_source(config: DataConfig) -> Source:
     return source.model_copy(update=changes)
 
 
-PATTERN = "*?["
+WILDCARDS = "*?["
 HEAD = 2**16
 """The number of bytes by which the format of a file without a known suffix is detected."""
 
@@ -301,7 +301,7 @@ def source_from_name(
         raise InputError(
             f"{files.shown(data)}: its name does not show its format: name one, as in --set format=svmlight"
         )
-    name = data if _in_catalog(data) else name_of(data).partition(".")[0].strip(PATTERN) or "data"
+    name = data if _in_catalog(data) else name_of(data).partition(".")[0].strip(WILDCARDS) or "data"
     return name, parse_source(entry, data, labelled=labelled)
 
 
@@ -324,7 +324,7 @@ def _entry(data: str) -> Json:
         raise InputError("the name of the data is empty: name a file, folder or URL, or `.` for this folder")
     url = data if "://" in data else str(Path(data).absolute())
     on_the_web = files.is_web(url)
-    if not (on_the_web or files.exists(url) or set(PATTERN) & set(data)):
+    if not (on_the_web or files.exists(url) or set(WILDCARDS) & set(data)):
         if "/" in data or _format_from_suffix(data):
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
         raise unknown("file or data set", data, catalog())
@@ -334,9 +334,9 @@ def _entry(data: str) -> Json:
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
     # loads NumPy, SciPy and compiled kernels
-    from aucdist.data.shards.manifest import CURRENT, GENERATION, SHARD
+    from aucdist.data.shards.manifest import CURRENT, MANIFEST_NAME, SHARD_NAME
 
-    if GENERATION.fullmatch(data.rpartition("/")[2]):
+    if MANIFEST_NAME.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
     if not on_the_web:  # a folder: the suffixes of all files must agree
         # The Parquet files of Delta and Iceberg tables may hold rows that were deleted.
@@ -344,7 +344,7 @@ def _entry(data: str) -> Json:
             if files.exists(f"{url.rstrip('/')}/{name}"):
                 return {"source": url, "format": form}
         listed = files.expand(url)
-        if any(map(SHARD.fullmatch, listed)):
+        if any(map(SHARD_NAME.fullmatch, listed)):
             raise InputError(
                 f"{files.shown(url)} has shards, but no {CURRENT}: the sharding did not end. Repeat it, or name another folder"
             )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.source_fields import MAX_DETECTED, MIN_DISTINCT
-from aucdist.data.formats.table_form import COMPACT, DATE_FORMATS, Spelling, parse_date
+from aucdist.data.formats.table_form import COMPACT_DAY, DATE_FORMATS, Spelling, parse_date
 from aucdist.data.formats.tables import as_arrow, as_numpy, distinct
 from aucdist.drift import columns as single
 
@@ -40,9 +40,9 @@ MIN_ROWS_OF_DIRECTION = 10
 """A direction is suggested with at least this many rows of each class."""
 MIN_DEVIATIONS = 3.0
 """A direction is suggested if the AUC is at least this many standard deviations from chance."""
-LAST = 0.2
+TEST_SHARE = 0.2
 """The share of rows that become test rows if rows have dates."""
-SPANS = {"month": 365, "weekday": 7}
+MIN_SPAN_DAYS = {"month": 365, "weekday": 7}
 """Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
 the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
 MIN_TIMES = 3
@@ -144,13 +144,13 @@ def contents_of(
     by_column = zip(table.column_names, of_rows, rows, positives, *parts, strict=True)
     columns = [Cells._make((*cells, formats)).column() for cells in by_column]
     dates = [column for column in columns if column.kind == "dates"]
-    first = next((column for column in dates if column.date_format != COMPACT), None)
+    first = next((column for column in dates if column.date_format != COMPACT_DAY), None)
     for column in dates:
         if first is not None and column.date_format != first.date_format:
-            column.kind = "number" if column.date_format == COMPACT else "drop"
+            column.kind = "number" if column.date_format == COMPACT_DAY else "drop"
             column.comment = f"dates written in another way ({column.date_format or 'ISO 8601'})"
-        elif short := [part for part in SPANS if part not in column.parts]:
-            column.comment += f"; no {' or '.join(short)}: the first {1 - LAST:.0%} of the rows do not have all"
+        elif short := [part for part in MIN_SPAN_DAYS if part not in column.parts]:
+            column.comment += f"; no {' or '.join(short)}: the first {1 - TEST_SHARE:.0%} of the rows do not have all"
     return columns, spelling
 
 
@@ -214,9 +214,9 @@ class Cells(NamedTuple):
             if n_zeros > MAX_LEADING_ZEROS * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
                 return None  # codes: leading zeros are frequent, or all cells have the same length
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and several:
-                dates = [parse_date(text, COMPACT) for text in texts]
+                dates = [parse_date(text, COMPACT_DAY) for text in texts]
                 if all(dates):
-                    return self._of_dates(is_number, dates, COMPACT, words, others)
+                    return self._of_dates(is_number, dates, COMPACT_DAY, words, others)
             if single.is_identifier(name, np.unique(values), present):
                 exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
                 return Column(
@@ -259,10 +259,10 @@ class Cells(NamedTuple):
         rows, positives = (counts[present] for counts in (self.rows, self.positives))
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
         order = np.argsort(-days, kind="stable")  # rows without a date come last
-        last = order[np.cumsum(rows[order]) <= LAST * rows[~np.isnan(days)].sum()]
+        last = order[np.cumsum(rows[order]) <= TEST_SHARE * rows[~np.isnan(days)].sum()]
         before = np.delete(days, last)
         span = np.nanmax(before) - np.nanmin(before) + 1
-        left_out = {part for part, least in SPANS.items() if span < least} | (set() if timed else {"hour"})
+        left_out = {part for part, least in MIN_SPAN_DAYS.items() if span < least} | (set() if timed else {"hour"})
         return Column(
             self.name, "dates", f"{min(known_days)} to {max(known_days)}{others}",
             parts=tuple(part for part in PARTS if part not in left_out), date_format=form, words=tuple(words),
@@ -305,7 +305,7 @@ class Cells(NamedTuple):
             if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                 column.direction = "increasing" if rises > 0.5 else "decreasing"
         area = single.alone(values, rows, positives)
-        if area >= single.SUSPICIOUS:
+        if area >= single.SUSPICIOUS_AUC:
             column.leak = f"AUC {area:.4f} alone"
         elif (k := single.revealing_value(rows, positives, rows.sum(), positives.sum(), numbers=numbers)) is not None:
             column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {self.texts[k] or '(missing)'} are positive"

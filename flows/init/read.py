@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from aucdist.data.formats.base import FIRST, FilePart, Survey
+from aucdist.data.formats.base import HEAD_BYTES, FilePart, Survey
 from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat
 from aucdist.data.formats.tables import distinct
@@ -92,7 +92,7 @@ def first_rows(source: Source) -> FirstRows:
 
 def head_of(url: str) -> tuple[bytes, float]:
     """Return the first lines of a file, and the share of its bytes that they are; 1.0 if these are all lines."""
-    if files.is_web(url) or files.stat(url).size <= MAX_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
+    if files.is_web(url) or files.stat(url).size <= MAX_BYTES or packing_of(url, files.read_range(url, 0, HEAD_BYTES)):
         data = unpacked(files.read_bytes(url), url)
         size = len(data)
     else:

@@ -24,15 +24,15 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, contents_of
+from flows.init.columns import HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Column, Kind, contents_of
 from flows.init.read import FirstRows, first_rows, survey
 
 MAX_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel", "arff")
-BELOW = "data.source."
+SOURCE_PREFIX = "data.source."
 """What stands before a key of the source in an option of `aucdist train`."""
-IMPUTE = "impute: median  # for numbers that are missing; missing texts are a category of their own"
-BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
+IMPUTE_LINE = "impute: median  # for numbers that are missing; missing texts are a category of their own"
+BIRTH_DATE = re.compile("birth|born|dob", re.IGNORECASE)
 """Names of date columns that do not say when a row was recorded."""
 
 
@@ -175,7 +175,7 @@ def describe(
     if time and kinds.get(time, "number") not in ("number", "dates"):
         raise InputError(f"{where}: {not_in_order(time)}")
     if none_left and not kept:
-        key = f"{'' if output else BELOW}hashed="
+        key = f"{'' if output else SOURCE_PREFIX}hashed="
         reasons = [
             f"{c.name}: {c.comment:.{MAX_COMMENT}}"
             f"{f' (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)' * ('identifier' in c.comment)}"
@@ -185,7 +185,7 @@ def describe(
     keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
-    data = [IMPUTE] * any(c.kind in ("number", "dates") for c in columns)
+    data = [IMPUTE_LINE] * any(c.kind in ("number", "dates") for c in columns)
     sparse = _is_sparse(source, "hashed" in kinds.values())
     notes = [f"column {c.name!r} {c.doubt}" for c in columns if c.doubt]
     notes += [f"column {c.name!r} is {c.comment}" for c in kept]
@@ -329,15 +329,17 @@ def _test_rows(
     """
     random = "test: {fraction: 0.2, seed: 0}"
     if time is not None or groups is not None:
-        keys = {"time": time, "last": LAST} if time is not None else {"fraction": 0.2, "seed": 0}
+        keys = {"time": time, "last": TEST_SHARE} if time is not None else {"fraction": 0.2, "seed": 0}
         return [f"test: {flow(keys | ({'groups': groups} if groups else {}))}"]
-    dates = [c for c in columns if c.kind == "dates" and "days" in c.parts and c.late[0] and not BIRTH.search(c.name)]
+    dates = [
+        c for c in columns if c.kind == "dates" and "days" in c.parts and c.late[0] and not BIRTH_DATE.search(c.name)
+    ]
     if not dates:
-        late = signs[-int(LAST * len(signs)) :]
+        late = signs[-int(TEST_SHARE * len(signs)) :]
         rises = next((c.name for c in columns if c.sorted and c.kind == "number"), None)
         if rises is None or not whole or min(late.sum(), (~late).sum()) < MIN_LATE:
             return [random]
-        by_time = f"test: {flow({'time': rises, 'last': LAST})}"
+        by_time = f"test: {flow({'time': rises, 'last': TEST_SHARE})}"
         notes.append(
             f"the rows are in the order of column {rises!r}, and the test rows are drawn at random. If it is a time, new rows "
             f"come later, and this test may be too good: test on the last rows with --time {shlex.quote(rises)}"
@@ -348,7 +350,7 @@ def _test_rows(
         ]
     date_column = min(dates, key=lambda c: c.missing)
     rows, positives = date_column.late
-    by_time = f"test: {flow({'time': date_column.name, 'last': LAST})}"
+    by_time = f"test: {flow({'time': date_column.name, 'last': TEST_SHARE})}"
     if min(positives, rows - positives) < MIN_LATE <= signs.sum():
         return [
             random,
@@ -385,7 +387,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     if surveyed.missing:
         keys.setdefault("missing", "keep")
         comments["missing"] = "rows without: " + ", ".join(f"{column} {n:,}" for column, n in surveyed.missing.items())
-        data.insert(0, IMPUTE)
+        data.insert(0, IMPUTE_LINE)
     keys = _checked_keys(name, source, keys, positive)
     indicators = sum(map(len, surveyed.categories.values()))
     model = _model(sparse, n_features - indicators, indicators, surveyed.rows / share)

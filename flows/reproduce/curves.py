@@ -58,7 +58,7 @@ MIN_SHOWN = 1e-7
 FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
 COLUMNS = ("dataset", "system", *FIGURES)
 """The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
-LATE = 1e6
+NEVER = 1e6
 """Larger than any number of sweeps or seconds: systems that do not reach the goal are compared by the final excess."""
 
 
@@ -263,7 +263,7 @@ def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) 
     ]
     cells, systems, counts = cells[cells["dataset"].isin(names)], (claim.system, *claim.than), {"data_sets": len(names)}
     for axis in ("sweeps", "seconds"):
-        times = cells.assign(time=cells[axis].fillna(LATE * (1.0 + cells["excess"])))
+        times = cells.assign(time=cells[axis].fillna(NEVER * (1.0 + cells["excess"])))
         counts[axis] = n_ahead(by_system(times, "time", systems), claim.system, claim.than, higher_is_better=False)
     if claim.zeros_within is not None:
         zeros = by_system(cells, "zeros", systems)

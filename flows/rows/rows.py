@@ -25,7 +25,7 @@ from flows.compute.clusters import Workers, choose_cache, threads_that_fit, work
 from flows.config.data import CacheMode, DataConfig, TestConfig, not_in_order
 from flows.progress import RunObserver
 
-GROWING = ("days", "year")
+GROWING_PARTS = ("days", "year")
 """Parts of dates that only increase, so that new rows have values that no training row has."""
 BYTES_PER_BLOCK = 64 * 2**20
 CALIBRATION_SEED = 1
@@ -326,7 +326,7 @@ class TrainTestRows:
         if test is None or test.time is None or test.keep:
             return rows
         time, schema = test.time, self.schema
-        growing = {time, *date_features(time.removesuffix(".days"), GROWING)} & set(schema.feature_names)
+        growing = {time, *date_features(time.removesuffix(".days"), GROWING_PARTS)} & set(schema.feature_names)
         kept = [j for j, name in enumerate(schema.feature_names) if name not in growing]
         if not kept:
             raise InputError(

@@ -25,7 +25,7 @@ from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
-from aucdist.data.storage.faults import FULL, long_retries, retried, storage_errors
+from aucdist.data.storage.faults import DISK_FULL_ERRORS, long_retries, retried, storage_errors
 from aucdist.data.storage.files import exists, local_path, read_bytes, shown, store
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
@@ -155,7 +155,7 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        if e.errno not in FULL:
+        if e.errno not in DISK_FULL_ERRORS:
             raise
         raise RunError(
             f"the run is lost: no space is left in {folder}, or in the folder of temporary files ({tempfile.gettempdir()}). "
@@ -283,7 +283,7 @@ SCORES = "scores.parquet"
 DECISION = "decision"
 """``score`` in ``metrics.json``: the scores are those of the saved model, of which those above 0 are positive. The runs of older
 versions kept X w, without intercepts and spreads."""
-NAMED = "of "
+GROUP_PREFIX = "of "
 """The prefix of columns that define groups of test rows."""
 THRESHOLD_ROWS = "threshold.parquet"
 """The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
@@ -339,7 +339,7 @@ def read_scores(run: str) -> pd.DataFrame:
     several, old = "classes" in about, about.get("score") != DECISION
 
     def optional(name: str) -> Any:
-        if name.startswith(NAMED):
+        if name.startswith(GROUP_PREFIX):
             return pa.string()
         return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
 

@@ -19,7 +19,7 @@ from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.rows.rows import Rows, TrainTestRows
-from flows.run_folder.folder import CONFIG, METRICS, NAMED, SCORES, THRESHOLD_ROWS, RunFolder, versions
+from flows.run_folder.folder import CONFIG, GROUP_PREFIX, METRICS, SCORES, THRESHOLD_ROWS, RunFolder, versions
 from flows.run_folder.results import FittedRun, ScoredRows, details_of
 
 
@@ -79,7 +79,7 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
     if not classes:
         table = table.add_column(2, "score", [test.scores[:, 0]])
         for name, values in named_groups.items():
-            table = table.append_column(f"{NAMED}{name}", [pa.array(values, pa.string())])
+            table = table.append_column(f"{GROUP_PREFIX}{name}", [pa.array(values, pa.string())])
         return table
     names = np.array(classes, dtype=object)
     columns: Json = {"row_id": table["row_id"]}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.own_files import OPEN, Count, read_as
+from aucdist.data.own_files import MORE_KEYS, Count, read_as
 from aucdist.errors import Json
 from aucdist.report.text import GUARANTEES, SET_ON
 
@@ -141,7 +141,7 @@ class ClassResult(TypedDict):
     operating_point: NotRequired[OperatingPoint | None]
 
 
-@with_config(OPEN)
+@with_config(MORE_KEYS)
 class RunResult(TypedDict, total=False):
     """The parts of ``metrics.json`` that other commands read."""
 

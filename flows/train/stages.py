@@ -45,7 +45,7 @@ from flows.run_folder.results import ClassEvaluation, Evaluation, group_results,
 FEW_ROWS = 1000
 """With fewer rows of a class, out-of-fold scores set the threshold of a feature map that has no operating point. Over 25 tables,
 the G-mean of bins on test rows is then 0.06 higher on average; with more rows it is nowhere higher by 0.005."""
-GRACE = 20
+SIGTERM_SECONDS = 20
 """Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""
 
 
@@ -103,7 +103,7 @@ class Checkpoints:
 
     @contextmanager
     def finish_round_on_sigterm(self) -> Iterator[None]:
-        """Delay SIGTERM until the fits in work have written checkpoints, for `GRACE` seconds at most."""
+        """Delay SIGTERM until the fits in work have written checkpoints, for `SIGTERM_SECONDS` seconds at most."""
         if threading.current_thread() is not threading.main_thread():
             yield  # signals are handled only in the main thread
             return
@@ -118,7 +118,7 @@ class Checkpoints:
             if self._terminate is not None:  # this is the second SIGTERM
                 terminate()
             self._terminate = terminate
-            signal.alarm(GRACE)
+            signal.alarm(SIGTERM_SECONDS)
 
         alarm_before = signal.signal(signal.SIGALRM, lambda number, frame: terminate())
         signal.signal(signal.SIGTERM, on_sigterm)

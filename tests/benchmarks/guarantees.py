@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.guarantees import ALARM, evidence_against, guaranteed_threshold
+from aucdist.metrics.guarantees import ALARM_E_VALUE, evidence_against, guaranteed_threshold
 
 KEPT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "guarantees.csv"
 RECALL, PRECISION = 0.6, 0.8
@@ -113,7 +113,7 @@ def watched(
     for i in range(repeats):
         bad = random.binomial(per_week, shares)
         for week in range(1, weeks + 1):
-            if evidence_against(bad[:week], [per_week] * week, allowed) >= ALARM:
+            if evidence_against(bad[:week], [per_week] * week, allowed) >= ALARM_E_VALUE:
                 first[i] = week
                 break
     return first

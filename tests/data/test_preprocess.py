@@ -247,7 +247,7 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
     edges = sorted({0, len(X), *(c for c in cuts if c < len(X))})
     parts = [of_values(X[i:j], sparse) for i, j in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_statistics, "CHUNK", chunk)
+        patch.setattr(column_statistics, "VALUES_AT_ONCE", chunk)
         means, medians = (sum(sums[1:], sums[0]) for sums in ([of(p) for p in parts] for of in (Means.of, Medians.of)))
     for j in range(2):
         there = sorted(X[~np.isnan(X[:, j]), j])

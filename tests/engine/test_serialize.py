@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import deserialize, serialize
-from aucdist.engine.worker_part import LONG, pack, unpack
+from aucdist.engine.worker_part import LONG_ARRAY, pack, unpack
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps import BinExpander
@@ -165,7 +165,7 @@ def test_threads_parse_one_after_the_other(monkeypatch):
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 255.0, 256.0, -32769.0, 2.0**31, 2.0**53, 0.5, np.inf, np.nan])
 
 
-@given(st.lists(VALUES, min_size=1, max_size=3), st.integers(0, 2 * LONG), st.integers(1, 2 * LONG))
+@given(st.lists(VALUES, min_size=1, max_size=3), st.integers(0, 2 * LONG_ARRAY), st.integers(1, 2 * LONG_ARRAY))
 def test_every_bit_arrives(values, place, n):
     sent = np.arange(float(n))
     sent[place % n :][: len(values)] = values[: n - place % n]

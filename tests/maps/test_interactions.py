@@ -9,7 +9,7 @@ from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
-from aucdist.maps.bins import CELLS, PRIOR, interaction_scores, merge_bins
+from aucdist.maps.bins import CELLS_COMPARED, PRIOR_ROWS, interaction_scores, merge_bins
 from aucdist.maps.explain import reasons
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import pair_groups
@@ -43,12 +43,12 @@ def slow_scores(X, y, weight, fitted, w, tables, group):
     scores = []
     for a in range(1, X.shape[1]):
         for b in range(a):
-            G, H = np.zeros((CELLS, CELLS)), np.zeros((CELLS, CELLS))
+            G, H = np.zeros((CELLS_COMPARED, CELLS_COMPARED)), np.zeros((CELLS_COMPARED, CELLS_COMPARED))
             for i, row in enumerate(block.rows.codes):
                 at = tables[a][row[a]], tables[b][row[b]]
                 G[at] += coefs[i]
                 H[at] += h[i]
-            prior = PRIOR / len(y)
+            prior = PRIOR_ROWS / len(y)
             own = sum((G.sum(axis=k) ** 2 / (H.sum(axis=k) + prior)).sum() for k in (0, 1))
             scores.append((G**2 / (H + prior)).sum() - own)
     return np.array(scores)
@@ -65,7 +65,7 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     blocks = blocks_of(X, y, 3, weight if weighted else None, None if n_groups == 1 else group)
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
-    tables = {j: merge_bins(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
+    tables = {j: merge_bins(bins.shares, False, CELLS_COMPARED) for j, bins in enumerate(fitted.bins)}
     scores = interaction_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 

@@ -11,7 +11,7 @@ from scipy import stats
 from aucdist.errors import InputError
 from aucdist.metrics import guaranteed_threshold
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.guarantees import ALARM, evidence_against, guaranteed_threshold as of_counts
+from aucdist.metrics.guarantees import ALARM_E_VALUE, evidence_against, guaranteed_threshold as of_counts
 
 SCORES = np.arange(200.0)
 
@@ -128,7 +128,7 @@ def test_evidence_depends_on_all_batches_and_is_a_martingale_under_the_guarantee
 
 def test_a_broken_guarantee_is_seen_and_a_kept_one_is_not():
     assert evidence_against([0] * 60, [100] * 60, 0.2) < 1
-    assert evidence_against([10] * 20 + [45] * 3, [100] * 23, 0.2) > ALARM
+    assert evidence_against([10] * 20 + [45] * 3, [100] * 23, 0.2) > ALARM_E_VALUE
     assert math.isfinite(evidence_against([10_000] * 100, [10_000] * 100, 0.2))
 
 

@@ -30,7 +30,7 @@ from aucdist.solvers.signs import project_onto_cone
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch):
     # As plain Python each cut would fill 65,536 places.
-    monkeypatch.setattr(cell_cuts, "PLACES", 256)
+    monkeypatch.setattr(cell_cuts, "SEARCH_PLACES", 256)
 
 
 def planes(blocks, most_anchors=0, **objective):
@@ -94,7 +94,7 @@ def test_separated_balanced_classes_do_not_stall(monkeypatch):
 
 def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
-    monkeypatch.setattr(cell_cuts, "SAMPLE", 100)
+    monkeypatch.setattr(cell_cuts, "ANCHORS_DRAWN", 100)
     for name in ("MIN_ROWS_DRAWN", "MAX_ROWS_DRAWN"):
         monkeypatch.setattr(newton, name, 100)
     reduce, sent = LocalBlocks.reduce, {}

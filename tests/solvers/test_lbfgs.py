@@ -7,7 +7,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Round, Status, solve
-from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, line_search
+from aucdist.solvers.lbfgs import STEPS_STORED, Curvature, Point, line_search
 from aucdist.solvers.rounding import Rounding
 
 
@@ -39,7 +39,7 @@ def test_the_directions_are_those_of_the_updated_inverse():
     root = r.normal(size=(4, 4))
     hessian = root @ root.T + np.eye(4)
     w = r.normal(size=4)
-    for _ in range(REMEMBERED):
+    for _ in range(STEPS_STORED):
         after = w + r.normal(size=4)
         s, z = after - w, hessian @ (after - w)
         curvature.remember(*(Point(p, 0.0, hessian @ p) for p in (w, after)))

@@ -181,7 +181,7 @@ def test_a_holder_that_gives_no_sign_of_life_is_replaced_and_learns_it(tmp_path,
 
 
 def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
-    monkeypatch.setattr("aucdist.store.RENEWED", 0.01)
+    monkeypatch.setattr("aucdist.store.RENEWAL_SECONDS", 0.01)
     alive = tmp_path / "store" / "leases" / "00000001.alive"
     with lease(str(tmp_path / "store"), "a run"):
         while not alive.exists():

@@ -15,7 +15,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, WEIGHTS, load_model
+from aucdist.model import MODEL_FILE, WEIGHTS, load_model
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -37,7 +37,7 @@ def model(folder, value):
     schema = Schema(("age",), "clicked", ("yes",), ("no",), {})
     preprocessor = Preprocessor((), "none", None, None)
     save_model(place, coef=np.array([float(value)]), intercept=0.0, schema=schema, preprocessor=preprocessor, about={})
-    return {name: files.read_bytes(f"{place}/{name}") for name in (ABOUT, WEIGHTS)}
+    return {name: files.read_bytes(f"{place}/{name}") for name in (MODEL_FILE, WEIGHTS)}
 
 
 def add(url, content):
@@ -127,12 +127,12 @@ PROMOTER = """
 import sys
 from pathlib import Path
 from aucdist.data.storage import files
-from aucdist.model import ABOUT, WEIGHTS
+from aucdist.model import MODEL_FILE, WEIGHTS
 from aucdist import store
 print("ready", flush=True)
 for i in range(10_000):
     source = f"{sys.argv[2]}/model-{i % 2 + 1}"
-    content = {name: files.read_bytes(f"{source}/{name}") for name in (ABOUT, WEIGHTS)}
+    content = {name: files.read_bytes(f"{source}/{name}") for name in (MODEL_FILE, WEIGHTS)}
     store.promote(store.read_store(sys.argv[1]), content, {})
     store.remove_old_versions(store.read_store(sys.argv[1]), 2)
 """

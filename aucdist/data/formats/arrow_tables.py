@@ -35,9 +35,9 @@ from aucdist.errors import InputError, as_input_error, first_line
 if TYPE_CHECKING:
     import pandas as pd
 
-NULL = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder name that Hive uses for a missing value."""
-INTEGER = re.compile(r"-?[0-9]{1,15}")
+EXACT_INTEGER = re.compile(r"-?[0-9]{1,15}")
 """Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
 integers of 32 bits for numbers and others for texts."""
 MAX_GROWTH = 10_000
@@ -137,9 +137,9 @@ def path_values(url: str) -> dict[str, str]:
 
 def typed(value: str) -> int | str | None:
     """Return the value in a folder name: an integer, a text, or None if it is missing."""
-    if value == NULL:
+    if value == HIVE_NULL:
         return None
-    return int(value) if INTEGER.fullmatch(value) else value
+    return int(value) if EXACT_INTEGER.fullmatch(value) else value
 
 
 def text_columns(urls: Iterable[str]) -> tuple[str, ...]:

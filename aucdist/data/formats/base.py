@@ -17,12 +17,13 @@ from aucdist.data.dataset import DatePart
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import Labels
-from aucdist.data.own_files import CHECKED, Count
+from aucdist.data.own_files import NO_MORE_KEYS, Count
 from aucdist.data.storage import files
 from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.guard import BOM, packing_of, unpacked
 from aucdist.data.storage.urls import find
 from aucdist.errors import InputError, Json
+from aucdist.parameters import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,9 +39,9 @@ OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unk
 PART_BYTES = 64 * 2**20
 """Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
 and the same bits."""
-WINDOW = 2**16  # number of bytes that are searched for a line break at a time
-CHUNK = 2**24
-FIRST = 2**11  # number of bytes by which a compressed file is recognised
+LINE_BREAK_WINDOW = 2**16  # number of bytes that are searched for a line break at a time
+BYTES_AT_ONCE = 2**24
+HEAD_BYTES = 2**11  # number of bytes by which a compressed file is recognised
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class FilePart:
     `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     url: str
     start: Count = 0
@@ -165,7 +166,7 @@ class Texts(NamedTuple):
     categories: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Parsed:
     """The rows of a part after parsing.
 
@@ -433,7 +434,7 @@ class LineFormat(FileFormat):
         ranges: list[FilePart] = []
         for part in parts:
             url, stat = part.url, stats.get(part.url)
-            if stat is None or stat.size <= part_bytes or packing_of(url, files.read_range(url, 0, FIRST)):
+            if stat is None or stat.size <= part_bytes or packing_of(url, files.read_range(url, 0, HEAD_BYTES)):
                 ranges.append(part)
                 continue
             mark = len(BOM) if files.read_range(url, 0, len(BOM), stat.etag) == BOM else 0
@@ -442,7 +443,7 @@ class LineFormat(FileFormat):
             for edge in range(start + part_bytes, stat.size, part_bytes):
                 if edge > edges[-1]:
                     file.seek(edge - 1)
-                    file.readuntil(b"\n", WINDOW)
+                    file.readuntil(b"\n", LINE_BREAK_WINDOW)
                     edges.append(file.tell())
             if edges[-1] < stat.size:
                 edges.append(stat.size)
@@ -462,7 +463,7 @@ class LineFormat(FileFormat):
         try:
             return self.parse(data, part)
         except InputError:  # parse again, counting lines, so that the error names the line
-            chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
+            chunks = ((at, min(at + BYTES_AT_ONCE, part.start)) for at in range(0, part.start, BYTES_AT_ONCE))
             before = sum(files.read_range(part.url, *chunk, part.version).count(b"\n") for chunk in chunks)
             self.parse(data, replace(part, line=1 + before))
             raise

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aucdist.data.formats.table_form import TableForm
 
 
-HEAD = 2**16
+BYTES_PARSED_FIRST = 2**16
 """The number of bytes that are parsed first to find text columns. Otherwise a text cell costs a second reading of all bytes."""
 BLOCK_BYTES = 2**20
 """The block size of pyarrow. A block fits into the processor's cache and must hold a whole line."""
@@ -41,12 +41,12 @@ OF_CELLS = frozenset(
     {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
 )
 """The keys that say how the lines of a file are written."""
-ATTRIBUTE = re.compile(
+ARFF_ATTRIBUTE = re.compile(
     r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric|string|date)\b.*)""", re.I
 )
-VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,]*))\s*(?:,|$)""")
-COMMENT = re.compile(rb"(?m)^[ \t]*%.*$")
-TEXT = "string"
+ARFF_VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,]*))\s*(?:,|$)""")
+ARFF_COMMENT = re.compile(rb"(?m)^[ \t]*%.*$")
+TEXT_DOMAIN = "string"
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class CsvText:
         floats = list(numbers)
         if not self._arrow_agrees:
             return self._read_in_python(names)
-        head = self.data[: self.data.rfind(b"\n", 0, HEAD) + 1]
-        for part in (replace(self, data=head), self) if floats and len(self.data) > 4 * HEAD else (self,):
+        head = self.data[: self.data.rfind(b"\n", 0, BYTES_PARSED_FIRST) + 1]
+        for part in (replace(self, data=head), self) if floats and len(self.data) > 4 * BYTES_PARSED_FIRST else (self,):
             table = None
             while table is None:
                 try:
@@ -331,7 +331,7 @@ class KeelFormat(FileFormat):
         allowed = {
             name: domain if name == label else (*domain, *more)
             for name, domain in domains.items()
-            if domain and domain != (TEXT,)
+            if domain and domain != (TEXT_DOMAIN,)
         }
         if data.lstrip().startswith(b"{"):
             raise InputError(
@@ -339,7 +339,7 @@ class KeelFormat(FileFormat):
                 "table as dense ARFF or CSV"
             )
         quote = "'" if b"'" in data and b'"' not in data else '"'
-        lines = COMMENT.sub(b"", data) + (b"" if data.endswith(b"\n") else b"\n")
+        lines = ARFF_COMMENT.sub(b"", data) + (b"" if data.endswith(b"\n") else b"\n")
         return parse_cells(
             CsvText(lines, where, names, ",", quote, first_line=first_line),
             replace(
@@ -367,7 +367,7 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
                 )
             return domains, roles, data[start:], number + 1
         if keyword == "@attribute":
-            match = ATTRIBUTE.fullmatch(rest)
+            match = ARFF_ATTRIBUTE.fullmatch(rest)
             if match is None:
                 raise InputError(
                     f"{where}, line {number}: {rest[:40]!r} is not `name {{value, ...}}`, `name real [low, high]` or "
@@ -377,10 +377,10 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
             unique([*domains, name], f"{where}, line {number}")
             if domain.startswith("{"):
                 domains[name] = tuple(
-                    (a or b or c).strip() for a, b, c in VALUE.findall(domain[1:-1].strip()) if a or b or c
+                    (a or b or c).strip() for a, b, c in ARFF_VALUE.findall(domain[1:-1].strip()) if a or b or c
                 )
             else:
-                domains[name] = (TEXT,) if domain.lower().startswith(("string", "date")) else ()
+                domains[name] = (TEXT_DOMAIN,) if domain.lower().startswith(("string", "date")) else ()
         elif keyword in ("@input", "@inputs", "@output", "@outputs"):
             roles[keyword[1:].rstrip("s")] = [name.strip() for name in rest.split(",")]
         elif line and keyword != "@relation" and not line.startswith("%"):

@@ -25,7 +25,7 @@ from aucdist.data.labels import above_lowest, choose_each, choose_positive
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
 
-NONE = -1
+UNKNOWN_CODE = -1
 """The code of an unknown category: all 0/1 features of the column are 0."""
 
 
@@ -162,13 +162,13 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
                 feature = [int.from_bytes(digest, "little") % width for digest in hashes]
             else:
-                position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: NONE}
+                position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: UNKNOWN_CODE}
                 known = by_key(categories[name]) | {UNKNOWN_CATEGORY: UNKNOWN_CATEGORY}
                 feature = [position[known.get(value) or known[category_key(value)]] for value in column.categories]
             features = np.array(feature, dtype=np.int32)[column.codes]
-            offsets = np.append(0, np.cumsum(features != NONE))
+            offsets = np.append(0, np.cumsum(features != UNKNOWN_CODE))
             ones = np.ones(offsets[-1], dtype=table.X.dtype)
-            pieces.append(sp.csr_matrix((ones, features[features != NONE], offsets), (len(features), width)))
+            pieces.append(sp.csr_matrix((ones, features[features != UNKNOWN_CODE], offsets), (len(features), width)))
     if sparse:
         return sp.hstack([sp.csr_matrix(piece) for piece in pieces], format="csr")
     if len(names) == n_numbers:

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from aucdist.data.dataset import Schema
 
-SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
-CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
-TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+QUERY = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
+CHANGING_CLAUSE = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
+QUOTED_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 DENSE_ABOVE = 0.5
 """Rows with a larger share of nonzero entries are stored as dense rows, which are faster and take hardly more memory."""
 ALWAYS_ALLOWED_FEATURES = 2**20
@@ -264,12 +264,12 @@ class SqlFormat(LoadedFormat):
         if self.source.query is None:
             raise InputError("format 'sql' needs `query`, such as SELECT age, clicked FROM clicks ORDER BY id")
         query = self.source.query.strip().rstrip(";")
-        if not SELECT.match(query):
+        if not QUERY.match(query):
             raise InputError("`query` must be one SELECT: the database is only read")
-        code = TEXTS.sub("''", query)
+        code = QUOTED_TEXT.sub("''", query)
         if ";" in (query if re.search(r"[\\$#]|--|/\*", query) else code):
             raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
-        if CHANGES.search(code):
+        if CHANGING_CLAUSE.search(code):
             raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
 
     def table(self, url: str) -> "pa.Table":

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
-from aucdist.data.own_files import OPEN, Positive, Sha256, pattern_of
+from aucdist.data.own_files import MORE_KEYS, Positive, Sha256, pattern_of
 from aucdist.data.storage.urls import FreeText, Location, shown
 from aucdist.errors import Json, refuse_unknown_keys
 
@@ -46,18 +46,18 @@ MAX_FEATURES = 2**31 - 1
 """The kernels count features in 32 bits."""
 
 
-ALWAYS = "it changes the numbers that are read, and so is part of the fingerprint of the data"
-GIVEN = "the same, but it is newer: it counts where it is given, so that older fingerprints still hold"
+FINGERPRINT = "it changes the numbers that are read, and so is part of the fingerprint of the data"
+FINGERPRINT_IF_GIVEN = "the same, but it is newer: it counts where it is given, so that older fingerprints still hold"
 SCORING = "it decides how the cells of any file with the features of a model are read: a model carries it"
 """What a key of a source is for, beside reading the file; given with its type."""
 
-FROZEN = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
+FROZEN_MODEL = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
 
 class EachOf(BaseModel):
     """Some topics, each of which is fitted against the rest."""
 
-    model_config = FROZEN
+    model_config = FROZEN_MODEL
 
     each: list[ClassName] = Field(min_length=2)
     """The topics."""
@@ -66,96 +66,96 @@ class EachOf(BaseModel):
 class SourceFields(BaseModel):
     """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks that they go together."""
 
-    model_config = FROZEN
+    model_config = FROZEN_MODEL
 
     source: Location | list[Location]
     """A file, folder, pattern or URL (file:// s3:// https://), or a list of them that make up one data set. Relative
     paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. For the format
     `embedded` it is the name of a bundled set."""
-    format: Annotated[str, ALWAYS, SCORING]
+    format: Annotated[str, FINGERPRINT, SCORING]
     """The format of the files."""
-    label: Annotated[str | int | None, ALWAYS] = None
+    label: Annotated[str | int | None, FINGERPRINT] = None
     """The label column: its name, or its position from 0 (-1 is the last). KEEL files name it themselves."""
-    positive: Annotated[ClassName | list[ClassName] | EachOf, ALWAYS] = "minority"
+    positive: Annotated[ClassName | list[ClassName] | EachOf, FINGERPRINT] = "minority"
     """The positive class, a list of them, or `minority` for the rarest class. All other classes are negative. `each`
     fits each of three or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} does so for these topics.
     """
-    layout: Annotated[Layout, ALWAYS, SCORING] = "auto"
+    layout: Annotated[Layout, FINGERPRINT, SCORING] = "auto"
     """How the rows are stored in memory. `auto` is dense, but CSR for svmlight files in which at most half of the
     entries are non-zero, and for tables with hashed columns."""
-    categorical: Annotated[list[str | int] | Literal["auto"], ALWAYS] = []
+    categorical: Annotated[list[str | int] | Literal["auto"], FINGERPRINT] = []
     """The columns that become one 0/1 feature for each category. `auto` takes those with a cell that is not a number.
     The nominal attributes of KEEL files always become categories."""
-    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MAX_HASHED)]], GIVEN] = {}
+    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MAX_HASHED)]], FINGERPRINT_IF_GIVEN] = {}
     """Columns with too many categories to list, and the number of 0/1 features of each. A hash of the category decides
     to which feature it belongs."""
-    missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = "refuse"
+    missing: Annotated[Literal["refuse", "keep"], FINGERPRINT_IF_GIVEN, SCORING] = "refuse"
     """What happens to missing values of features. With `keep`, a missing value in a text column is a category of
     its own, and `impute` says what happens to a missing number."""
-    missing_values: Annotated[list[Word], GIVEN, SCORING] = []
+    missing_values: Annotated[list[Word], FINGERPRINT_IF_GIVEN, SCORING] = []
     """Strings and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to `?` and to the
     strings that pandas treats as missing. This needs `missing: keep`."""
-    encoding: Annotated[Encoding, GIVEN, SCORING] = "utf-8"
+    encoding: Annotated[Encoding, FINGERPRINT_IF_GIVEN, SCORING] = "utf-8"
     """For csv: the encoding of the file. Files in utf-16 are read as a whole."""
-    decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = "."
+    decimal: Annotated[Literal[".", ","], FINGERPRINT_IF_GIVEN, SCORING] = "."
     """For csv: the decimal separator."""
-    thousands: Annotated[Literal[",", ".", "'", "space"] | None, GIVEN, SCORING] = None
+    thousands: Annotated[Literal[",", ".", "'", "space"] | None, FINGERPRINT_IF_GIVEN, SCORING] = None
     """For csv: the thousands separator, as in 1,234,567."""
-    symbols: Annotated[list[Symbol], GIVEN, SCORING] = []
+    symbols: Annotated[list[Symbol], FINGERPRINT_IF_GIVEN, SCORING] = []
     """For csv: symbols before or after a number, such as [$, EUR, '%']. They do not change the number: 12.5% is
     12.5."""
-    quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = "double"
+    quote: Annotated[Literal["double", "single"], FINGERPRINT_IF_GIVEN, SCORING] = "double"
     """For csv: the quote character, which may enclose a cell."""
-    skip_lines: Annotated[int, GIVEN, SCORING] = Field(0, ge=0, le=10_000)
+    skip_lines: Annotated[int, FINGERPRINT_IF_GIVEN, SCORING] = Field(0, ge=0, le=10_000)
     """For csv and excel: the number of lines before the header, or before the rows, that are not read."""
-    header: Annotated[bool, ALWAYS, SCORING] = True
+    header: Annotated[bool, FINGERPRINT, SCORING] = True
     """For csv: whether the first line has the column names."""
-    columns: Annotated[list[str] | None, ALWAYS, SCORING] = None
+    columns: Annotated[list[str] | None, FINGERPRINT, SCORING] = None
     """For csv without a header: the column names."""
-    separator: Annotated[Separator, ALWAYS, SCORING] = ","
+    separator: Annotated[Separator, FINGERPRINT, SCORING] = ","
     """For csv: the field separator. `space` is any number of spaces."""
-    keep: Annotated[Names | None, GIVEN] = None
+    keep: Annotated[Names | None, FINGERPRINT_IF_GIVEN] = None
     """For tables: the columns that become features, in this order. By default all columns do."""
-    drop: Annotated[Names | None, GIVEN] = None
+    drop: Annotated[Names | None, FINGERPRINT_IF_GIVEN] = None
     """For tables: columns that are not read, of all columns or of those in `keep`."""
-    dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = {}
+    dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], FINGERPRINT_IF_GIVEN] = {}
     """For tables: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
     days]}. Monday is weekday 0, and `days` counts from 1970-01-01."""
-    date_format: Annotated[Text | None, GIVEN, SCORING] = None
+    date_format: Annotated[Text | None, FINGERPRINT_IF_GIVEN, SCORING] = None
     """For tables: the format of dates in text columns, as in Python's strptime: '%d.%m.%Y'. The default is ISO 8601:
     2025-01-31, 2025-01-31 14:30."""
-    unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = "error"
+    unknown: Annotated[Literal["error", "ignore", "as-missing"], FINGERPRINT_IF_GIVEN, SCORING] = "error"
     """For tables: what happens to categories that the training data did not have. With `ignore`, the row has none of
     the categories of the column. With `as-missing`, the value counts as missing."""
-    where: Annotated[list[Condition] | None, GIVEN] = Field(None, min_length=1)
+    where: Annotated[list[Condition] | None, FINGERPRINT_IF_GIVEN] = Field(None, min_length=1)
     """For tables other than csv: conditions such as [year, ">=", 2020] that a row has to meet to be read. Row groups
     whose statistics show that no row meets them are not read."""
-    query: Annotated[Text | None, GIVEN] = None
+    query: Annotated[Text | None, FINGERPRINT_IF_GIVEN] = None
     """For sql: the query. It needs ORDER BY, so that rows keep their numbers from run to run."""
-    sheet: Annotated[Text | None, GIVEN] = None
+    sheet: Annotated[Text | None, FINGERPRINT_IF_GIVEN] = None
     """For excel: the name of a sheet. By default the first sheet is read."""
     version: Natural | list[Natural] | None = None
     """For delta and iceberg: the version of the table (for iceberg the number of a snapshot), or a list with that of
     each table. By default a command reads the versions that are the newest when it begins."""
-    n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MAX_FEATURES)
+    n_features: Annotated[int | None, FINGERPRINT] = Field(None, ge=1, le=MAX_FEATURES)
     """For svmlight: the number of features, if the file does not show it."""
-    zero_based: Annotated[bool, ALWAYS, SCORING] = False
+    zero_based: Annotated[bool, FINGERPRINT, SCORING] = False
     """For svmlight: whether the first feature has the number 0 instead of 1."""
-    labels: Annotated[Literal["numbers", "topics", "grades"], GIVEN, SCORING] = "numbers"
+    labels: Annotated[Literal["numbers", "topics", "grades"], FINGERPRINT_IF_GIVEN, SCORING] = "numbers"
     """`grades`: the labels are numbers of relevance, and a larger number means more relevant. A pair is then any two
     rows (of one group) with different grades. For svmlight: `numbers` for one number in each row, or `topics` for none,
     one or several classes in each row, which are words or numbers with commas between them. A row is positive if one of
     its topics is in `positive`."""
-    qid: Annotated[Literal["refuse", "ignore", "use"], GIVEN, SCORING] = "refuse"
+    qid: Annotated[Literal["refuse", "ignore", "use"], FINGERPRINT_IF_GIVEN, SCORING] = "refuse"
     """For svmlight: what happens to query ids. With `use`, pairs are rows of one query."""
-    groups: Annotated[str | int | None, GIVEN] = None
+    groups: Annotated[str | int | None, FINGERPRINT_IF_GIVEN] = None
     """For tables and keel: the column that says which rows belong together, such as a user or a query, by name or by
     position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is not a feature."""
-    cost_column: Annotated[str | int | None, GIVEN] = None
+    cost_column: Annotated[str | int | None, FINGERPRINT_IF_GIVEN] = None
     """For tables and keel: the column that says what a wrong decision on each row costs, such as the amount of a fraud,
     by name or by position. Its values are numbers of at least 0. `operating_point` may use it. The column is not a
     feature unless `keep` names it."""
-    dtype: Annotated[Dtype | None, GIVEN] = None
+    dtype: Annotated[Dtype | None, FINGERPRINT_IF_GIVEN] = None
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     sha256: Sha256 | None = None
     """The checksum of the file as it is stored. It is for a source of one file."""
@@ -238,8 +238,8 @@ class SourceFields(BaseModel):
 
     def keys_for_fingerprint(self) -> Json:
         """Return the keys that decide how the bytes are read, as JSON values."""
-        newer = self.model_dump(mode="json", include=self.keys_of_use(GIVEN), exclude_defaults=True)
-        return self.model_dump(mode="json", include=self.keys_of_use(ALWAYS)) | newer
+        newer = self.model_dump(mode="json", include=self.keys_of_use(FINGERPRINT_IF_GIVEN), exclude_defaults=True)
+        return self.model_dump(mode="json", include=self.keys_of_use(FINGERPRINT)) | newer
 
     def keys_for_scoring(self) -> Json:
         """Return the keys that say how other files with the same features are read, as JSON values."""
@@ -260,5 +260,5 @@ else:
     _types = {
         name: Annotated[field.annotation, *field.metadata] for name, field in _fields if SCORING in field.metadata
     }
-    ReaderOptions = with_config(OPEN)(TypedDict("ReaderOptions", _types, total=False))
+    ReaderOptions = with_config(MORE_KEYS)(TypedDict("ReaderOptions", _types, total=False))
     """What `SourceFields.keys_for_scoring` returns, in a file of a model."""

@@ -16,7 +16,7 @@ from aucdist.data.formats.text import SHOWN, is_number, problem_with_number, sho
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
 
-LAST = np.iinfo(np.int32).max - 1
+LAST_INDEX = np.iinfo(np.int32).max - 1
 """The largest index: one more is the number of features, which is counted in 32 bits as well."""
 
 
@@ -56,14 +56,14 @@ def parse_svmlight(
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
     hard = np.empty((most_values, 3), dtype=np.int64)  # the system allocates only pages that are written
-    last, most = LAST if n_features is None else n_features - 1 + first, float(np.finfo(dtype).max)
+    last, most = LAST_INDEX if n_features is None else n_features - 1 + first, float(np.finfo(dtype).max)
     queries = np.empty(most_rows if source.qid == "use" else 0, dtype=np.int64)
     topics = source.labels == "topics"
     n, n_values, n_hard, width, fault, offset = kernels.parse_rows(
         array, first, last, most, topics, source.qid == "ignore", queries, spans, offsets, indices, values,
         hard,
     )  # fmt: skip
-    if fault != kernels.SOUND:
+    if fault != kernels.NO_FAULT:
         raise text.fault(offset, _reason(text, offset, fault, n_features, dtype))
     places, spans_of_hard = hard[:n_hard, 0], hard[:n_hard, 1:]
     numbers = as_numpy(_pieces(text, spans_of_hard).view(pa.large_string()).cast(pa.float64()))
@@ -137,7 +137,7 @@ def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: 
     if fault == kernels.TOO_HIGH and n_features is not None:
         return f"index {number}, but there are {n_features} features (`n_features`, or the training data)"
     if fault == kernels.TOO_HIGH:
-        return f"index {number} is too large; the largest possible is {LAST}"
+        return f"index {number} is too large; the largest possible is {LAST_INDEX}"
     if fault == kernels.NOT_ASCENDING:
         # The label has no colon. A row may have no topics, and its line then begins with a pair.
         words = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()

@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist.kernels.compiling import kernel
 
-SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE, BAD_QUERY = 0, 1, 2, 3, 4, 5, 6, 7
+NO_FAULT, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE, BAD_QUERY = 0, 1, 2, 3, 4, 5, 6, 7
 NO_QUERY = -1
 SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
 FINE, NO_NUMBER, HARD = 0, 1, 2
@@ -104,11 +104,11 @@ def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels,
         and values are those of `count_at_most`.
     `hard`, of shape (values, 3), int64: written: position in `values`, and start and stop, of each number that is hard.
     Returns `n_rows` and `n_values` and `n_hard`; `width`, number of features up to the last one that occurs; `fault`,
-        `SOUND`, or the kind of error; `position`, start of the next row, or of the invalid pair.
+        `NO_FAULT`, or the kind of error; `position`, start of the next row, or of the invalid pair.
     """
-    i, row, k, n_hard, width, fault = 0, 0, 0, 0, 0, SOUND
+    i, row, k, n_hard, width, fault = 0, 0, 0, 0, 0, NO_FAULT
     offsets[0] = 0
-    while i < data.shape[0] and fault == SOUND:
+    while i < data.shape[0] and fault == NO_FAULT:
         i = _after_blanks(data, i)
         if byte_at(data, i) == HASH:
             i = _line_end(data, i)
@@ -124,7 +124,7 @@ def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels,
         labels[row, 0], labels[row, 1] = i, stop
         if queries.shape[0]:
             queries[row], stop, fault = _query(data, _after_blanks(data, stop), stop)
-            if fault != SOUND:
+            if fault != NO_FAULT:
                 return row, k, n_hard, width, fault, stop
         i, k, n_hard, named, fault = _pairs(
             data, stop, first, last, most, ignore_queries, k, n_hard, indices, values, hard
@@ -144,7 +144,7 @@ def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, value
         if byte_at(data, token) == HASH:
             token = _line_end(data, token)
         if byte_at(data, token) == NEW_LINE:
-            return token + 1, k, n_hard, before + 1 - first, SOUND
+            return token + 1, k, n_hard, before + 1 - first, NO_FAULT
         i, index, d = token, 0, byte_at(data, token) - ZERO
         while 0 <= d <= 9:
             index = min(index * 10 + d, last + 1)
@@ -209,7 +209,7 @@ def _line_end(data, i):
 def _query(data, start, before):
     """Return the number behind ``qid:``, the position after it, and the fault; the position before where there is none."""
     if not _is_query(data, start):
-        return NO_QUERY, before, SOUND
+        return NO_QUERY, before, NO_FAULT
     i, number, digits = start + 4, 0, 0
     while 0 <= byte_at(data, i) - ZERO <= 9:
         number = 10 * number + byte_at(data, i) - ZERO
@@ -217,7 +217,7 @@ def _query(data, start, before):
         digits += 1
     if digits == 0 or digits > 18 or not _ends_token(byte_at(data, i)):
         return NO_QUERY, start, BAD_QUERY
-    return number, i, SOUND
+    return number, i, NO_FAULT
 
 
 @kernel

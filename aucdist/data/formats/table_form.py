@@ -43,19 +43,19 @@ ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 DASH = "^[\u2212\u2013](\\d)"
 """Minus signs other than the hyphen: the mathematical sign and dashes."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
+ISO_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
 
 ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
 """A missing date as MySQL and others write it."""
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-DAYS = (
+CLOCK_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+DAY_FORMATS = (
     "%d.%m.%Y", "%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y",
     "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
 )  # fmt: skip
-DATE_FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
+DATE_FORMATS = tuple(day + clock for day in DAY_FORMATS for clock in CLOCK_FORMATS)
 """Common date formats other than ISO 8601, such as 2025-1-5. If several match, the first is suggested."""
-COMPACT = "%Y%m%d"
-COMPACT_FORMATS = tuple(COMPACT + clock for clock in CLOCKS)
+COMPACT_DAY = "%Y%m%d"
+COMPACT_FORMATS = tuple(COMPACT_DAY + clock for clock in CLOCK_FORMATS)
 """Date formats that are suggested only in error messages, because numbers of eight digits may be something else."""
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns in which pandas and Arrow store the index of a DataFrame. They are not features."""
@@ -67,7 +67,7 @@ REMEDY = (
     "remove the row or fill it in. `missing: keep` accepts missing values in features, but not in the label. A saved model whose "
     "training rows had no missing value in this column needs `unknown: ignore` as well: `--set missing=keep --set unknown=ignore`"
 )
-SHOWN = 5
+VALUES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def parse_date(text: str, form: str | None) -> datetime | None:
     try:
         if form is not None:
             return datetime.strptime(text, form)  # dates without a time zone are taken as UTC
-        return datetime.fromisoformat(text) if ISO.fullmatch(text) else None
+        return datetime.fromisoformat(text) if ISO_DATE.fullmatch(text) else None
     except (ValueError, OverflowError):
         return None
 

@@ -33,7 +33,7 @@ from aucdist.parameters import frozen
 Place = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
 SHOWN = 40
-CACHED = 2**17  # values
+VALUES_IN_CACHE = 2**17  # values
 
 
 def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Parsed:
@@ -181,7 +181,7 @@ class _TableReader:
                 places[name] = len(pieces)
                 pieces.append(parsed_numbers[name])
         numbers, start = np.empty((columns.num_rows, len(pieces)), kind), 0
-        rows_in_cache = max(64, CACHED // max(1, len(pieces)))
+        rows_in_cache = max(64, VALUES_IN_CACHE // max(1, len(pieces)))
         for batch in pa.table(pieces, [str(j) for j in range(len(pieces))]).to_batches(max_chunksize=rows_in_cache):
             for j, array in enumerate(batch.columns):
                 numbers[start : start + len(array), j] = as_numpy(array)

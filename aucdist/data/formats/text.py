@@ -15,7 +15,7 @@ UNDECODED = re.compile("[\udc80-\udcff]")
 """The surrogates that stand for bytes that are invalid in the encoding."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
-MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 OTHER_FORMATS = {
     b"PAR1": "is a Parquet file: name its format, as in --set format=parquet, or let its name end in .parquet",
     b"ARROW1": "is an Arrow file: name its format, as in --set format=arrow, or let its name end in .arrow",
@@ -69,7 +69,7 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     if encoding == "utf-8":
         return data
     if encoding == "utf-16":
-        encoding = MARKS.get(data[:2]) or ("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
+        encoding = BYTE_ORDER_MARKS.get(data[:2]) or ("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
     elif not data.isascii() and is_text_in("utf-8", data):
         raise InputError(f"{where} is UTF-8 text, but `encoding` is {encoding}: set it to utf-8 (--set encoding=utf-8)")
     try:
@@ -98,7 +98,7 @@ def is_text_in(encoding: str, data: bytes) -> bool:
 def found_encoding(head: bytes) -> str:
     """Guess the encoding of a file by its first lines, and return its name as a source states it."""
     pairs = head[: 2**12]
-    if head[:2] in MARKS or max(pairs[0::2].count(0), pairs[1::2].count(0)) > len(pairs) // 4:
+    if head[:2] in BYTE_ORDER_MARKS or max(pairs[0::2].count(0), pairs[1::2].count(0)) > len(pairs) // 4:
         return "utf-16"
     if is_text_in("utf-8", head):
         return "utf-8"

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import ROW_COLUMNS, Block
-from aucdist.data.own_files import CHECKED
+from aucdist.data.own_files import NO_MORE_KEYS
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
 MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
-SAMPLE = 2**20  # number of bytes that are compressed to estimate whether compression pays
-WORTHWHILE = 0.7
+BYTES_TRIED = 2**20  # number of bytes that are compressed to estimate whether compression pays
+MAX_COMPRESSED_SHARE = 0.7
 ROWS_AT_ONCE = 4096
-LISTS = ("indices", "values")
+LIST_COLUMNS = ("indices", "values")
 """The columns with a list for each row."""
 
 
@@ -33,7 +33,7 @@ class Form:
         classes.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     layout: Annotated[str, Field(pattern="^(dense|csr)$")]
     dtype: Annotated[str, Field(pattern="^float(32|64)$")]
@@ -98,8 +98,8 @@ def to_table(block: Block) -> pa.Table:
 
 def to_parquet(block: Block) -> bytes:
     """Return a block as a Parquet file, whose bytes depend on the block alone, and on the version of Arrow that writes them."""
-    sample = np.ascontiguousarray(block.rows.values).reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
-    shrinks = len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
+    sample = np.ascontiguousarray(block.rows.values).reshape(-1).view(np.uint8)[:BYTES_TRIED].tobytes()
+    shrinks = len(pa.compress(sample, codec="lz4", asbytes=True)) < MAX_COMPRESSED_SHARE * len(sample)
     n, out = max(1, block.n_samples), io.BytesIO()
     # One row group, so that a column is read as one array. Even the fastest codec compresses 0/1 features well.
     pq.write_table(
@@ -147,7 +147,7 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
         name: table[name].chunk(0) if table[name].num_chunks == 1 else table[name].combine_chunks()
         for name in table.column_names
     }
-    arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in whole.items() if name not in LISTS}
+    arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in whole.items() if name not in LIST_COLUMNS}
     values = whole["values"].flatten().to_numpy(zero_copy_only=False)
     rows: Rows
     if form.layout == "dense":

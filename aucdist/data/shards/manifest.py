@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_any, parse_checked
+from aucdist.data.own_files import NO_MORE_KEYS, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.shards.block_file import (
     Form,
     from_parquet,
@@ -42,15 +42,15 @@ from aucdist.kernels.rows import CsrRows
 FORMAT = 2
 REPAIR = "Copy the shards again, or run `aucdist shard` again"
 CURRENT = "CURRENT"
-GENERATION = re.compile(r"manifest-([0-9a-f]{16})\.json")
-SHARD = re.compile(r".*/shard-\d{5}-[0-9a-f]{16}\.parquet")
+MANIFEST_NAME = re.compile(r"manifest-([0-9a-f]{16})\.json")
+SHARD_NAME = re.compile(r".*/shard-\d{5}-[0-9a-f]{16}\.parquet")
 
 
 @dataclass(frozen=True)
 class StoredFile:
     """A file of a data set: its name in the folder, its size in bytes, and its SHA-256."""
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     file: FileName
     size: Count
@@ -94,7 +94,7 @@ class Manifest:
     `url`: the URL of this generation. It is not in the file.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     format: int
     form: Form
@@ -178,10 +178,10 @@ def read_manifest(url: str) -> Manifest:
     Raises InputError if there is none, or if it is damaged, of another version, or names files outside its folder.
     """
     url = url.rstrip("/")
-    if GENERATION.fullmatch(url.rpartition("/")[2]):
+    if MANIFEST_NAME.fullmatch(url.rpartition("/")[2]):
         return _generation(url)
     pointer = files.read_bytes(f"{url}/{CURRENT}").decode(errors="replace").strip()
-    if not GENERATION.fullmatch(pointer):
+    if not MANIFEST_NAME.fullmatch(pointer):
         raise InputError(
             f"{files.shown(url)}/{CURRENT} is damaged: {pointer[:80]!r} is not the name of a manifest. {REPAIR}"
         )
@@ -192,7 +192,7 @@ def read_manifest(url: str) -> Manifest:
 def _generation(url: str) -> Manifest:
     where = files.shown(url)
     data = files.read_bytes(url)
-    if GENERATION.fullmatch(url.rpartition("/")[2])[1] != files.sha256_of(data)[:16]:  # type: ignore[index]
+    if MANIFEST_NAME.fullmatch(url.rpartition("/")[2])[1] != files.sha256_of(data)[:16]:  # type: ignore[index]
         raise InputError(f"{where} is damaged: its checksum is not the one in its name. {REPAIR}")
     version = parse_checked(data, _Version, where).format
     if version > FORMAT:

@@ -22,7 +22,7 @@ from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, encode, resolve_source_and_schema
 from aucdist.data.labels import listed
-from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, read_json, write_json
+from aucdist.data.own_files import NO_MORE_KEYS, Count, Sha256, json_digest, read_json, write_json
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, manifest_of, read_manifest, read_schema, read_shard
 from aucdist.data.sources import Source
@@ -70,7 +70,7 @@ class BlockReader:
         The stored parts that `open_rows` kept, which are never written to a file.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     source: Source
     schema: Schema

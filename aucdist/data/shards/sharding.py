@@ -37,7 +37,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Count, T, json_digest, read_json, write_json
+from aucdist.data.own_files import NO_MORE_KEYS, Count, T, json_digest, read_json, write_json
 from aucdist.data.shards.block_file import (
     Form,
     from_table,
@@ -64,7 +64,7 @@ from aucdist.errors import InputError, Json, as_input_error
 ROUNDS = 6
 JOB = "job.json"
 WORK, IN_PROGRESS = "_sharding-", "in-progress"
-OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
+OWN_FILES = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
 """The file names that a run, or one of an earlier version, uses in its work folder. Only these files are removed."""
 
 
@@ -102,7 +102,7 @@ class ShardJob:
     `origin`: the origin of the rows for the manifest, and the key of the request.
     """
 
-    __pydantic_config__ = CHECKED
+    __pydantic_config__ = NO_MORE_KEYS
 
     work: str
     reader: BlockReader
@@ -372,7 +372,7 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
 def _remove_work(work: str) -> None:
     """Remove the files of a work folder, and the folder itself if nothing else is in it."""
     files.refuse_link(work)
-    files.remove_files(work, [name for name in files.names_in(work) if OURS.fullmatch(name)])
+    files.remove_files(work, [name for name in files.names_in(work) if OWN_FILES.fullmatch(name)])
 
 
 def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from socket import gaierror
 from typing import Any, ParamSpec, TypeVar
 
-from aucdist.data.storage.guard import SLOWEST, TooSlow
+from aucdist.data.storage.guard import MIN_BYTES_PER_SECOND, TooSlow
 from aucdist.data.storage.urls import shown
 from aucdist.errors import InputError, RunError
 
@@ -31,9 +31,9 @@ LONG_RETRY_SECONDS = 90.0
 """The same within `long_retries`. No run should be lost because a server was restarted."""
 
 FIRST_WAIT, MAX_WAIT = 0.1, 5.0
-FULL = errno.ENOSPC, errno.EDQUOT
+DISK_FULL_ERRORS = errno.ENOSPC, errno.EDQUOT
 """Errors of a disk or a quota that is used up."""
-BUSY = {429, 500, 502, 503, 504}
+BUSY_STATUS = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
 
 _log = logging.getLogger(__name__)
@@ -93,13 +93,13 @@ def retried(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
 def may_pass(error: BaseException) -> bool:
     """Return whether a retry may succeed after this error of a store."""
     if isinstance(error, loaded(AIOHTTP, "ClientResponseError")):
-        return getattr(error, "status", None) in BUSY
+        return getattr(error, "status", None) in BUSY_STATUS
     # s3fs converts answers of the server to built-in exceptions, whose cause has the answer.
     server_error = loaded(BOTO, "ClientError")
     answered = error if isinstance(error, server_error) else error.__cause__
     if isinstance(answered, server_error):
         status = response_of(answered).get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return status in BUSY or code_of(answered) in BUSY_CODES
+        return status in BUSY_STATUS or code_of(answered) in BUSY_CODES
     if isinstance(error, loaded(BOTO, "SSLError") + loaded(AIOHTTP, "ClientSSLError")):
         return False
     s3_errors = loaded(BOTO, "ConnectionError", "HTTPClientError", "IncompleteReadError", "FlexibleChecksumError")
@@ -131,7 +131,7 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
     except Exception as e:
         if (reason := _reason(e, remote)) is None:
             raise
-        full = getattr(e, "errno", None) in FULL
+        full = getattr(e, "errno", None) in DISK_FULL_ERRORS
         kind = RunError if full else StorageError
         raise kind(f"cannot {action} {shown(url)}: {reason}{'; make room' * full}") from None
 
@@ -151,7 +151,7 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, loaded(BOTO, "FlexibleChecksumError")):
         return "the data received do not match the stored checksum"
     if isinstance(e, TooSlow):
-        return f"the server sends less than {SLOWEST} bytes a second"
+        return f"the server sends less than {MIN_BYTES_PER_SECOND} bytes a second"
     if isinstance(e, BadAnswer):
         return f"the server does not answer as S3 does ({e})"
     if isinstance(

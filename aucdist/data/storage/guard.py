@@ -43,9 +43,9 @@ MAX_UNSTATED = 2**31
 DOWNLOAD_LIMIT = "AUCDIST_DOWNLOAD_BYTES"
 MIN_FREE_BYTES = 2**30
 """The number of bytes of the disk that a download leaves free."""
-SLOWEST = 2**10
-"""The lowest average speed of a transfer after `GRACE`, in bytes per second. Slower transfers are cancelled."""
-GRACE = 60.0
+MIN_BYTES_PER_SECOND = 2**10
+"""The lowest average speed of a transfer after `SLOW_START_SECONDS`, in bytes per second. Slower transfers are cancelled."""
+SLOW_START_SECONDS = 60.0
 """The number of seconds during which a transfer may be slower, because connections and disks start slowly."""
 BETWEEN_CHECKS = 5.0
 """Seconds."""
@@ -168,7 +168,7 @@ class TooSlow(OSError):
 
 
 class Progress:
-    """The speed of a transfer, compared with `SLOWEST`."""
+    """The speed of a transfer, compared with `MIN_BYTES_PER_SECOND`."""
 
     def __init__(self) -> None:
         self._start, self.received = time.monotonic(), 0
@@ -176,10 +176,10 @@ class Progress:
     def add(self, n_bytes: int) -> None:
         """Count bytes.
 
-        Raises TooSlow if fewer than `SLOWEST` a second have come on average, after the grace.
+        Raises TooSlow if fewer than `MIN_BYTES_PER_SECOND` a second have come on average, after the grace.
         """
         self.received += n_bytes
-        if time.monotonic() - self._start > GRACE + self.received / SLOWEST:
+        if time.monotonic() - self._start > SLOW_START_SECONDS + self.received / MIN_BYTES_PER_SECOND:
             raise TooSlow
 
 
@@ -236,10 +236,10 @@ FIRST_BYTES = {
     b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"PK\x03\x04": ".zip",
 }  # fmt: skip
 """The first bytes of compressed files, by format."""
-WORKBOOK = b"[Content_Types].xml"
+WORKBOOK_MEMBER = b"[Content_Types].xml"
 """A file in each workbook of a spreadsheet, which is an archive of many files and is not unpacked here."""
 BOM = b"\xef\xbb\xbf"
-CHUNK = 2**22
+BYTES_AT_ONCE = 2**22
 
 
 def packing_of(url: str, head: bytes = b"") -> str:
@@ -248,7 +248,7 @@ def packing_of(url: str, head: bytes = b"") -> str:
     if suffix in OPENERS:
         return suffix
     kind = next((kind for first, kind in FIRST_BYTES.items() if head.startswith(first)), "")
-    return "" if kind == ".zip" and (suffix == ".xlsx" or WORKBOOK in head) else kind
+    return "" if kind == ".zip" and (suffix == ".xlsx" or WORKBOOK_MEMBER in head) else kind
 
 
 def unpacked(data: bytes, url: str) -> bytes:
@@ -263,7 +263,7 @@ def unpacked(data: bytes, url: str) -> bytes:
             limit, pieces, size, raw = max(ALWAYS_ALLOWED, MAX_GROWTH * len(data)), [], 0, io.BytesIO(data)
             try:
                 with OPENERS[packing](raw, shown(url)) as file:
-                    while piece := file.read(CHUNK):
+                    while piece := file.read(BYTES_AT_ONCE):
                         pieces.append(piece)
                         size += len(piece)
                         allowed = min(limit, max(SURELY_ALLOWED, MAX_GROWTH * raw.tell()))
@@ -368,7 +368,7 @@ def check_sheet(file: Any, where: str) -> None:
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
-    while piece := file.read(CHUNK):
+    while piece := file.read(BYTES_AT_ONCE):
         parser.Parse(piece, False)
     if rows * columns > max(ALWAYS_ALLOWED_SPAN, MAX_SPAN_PER_CELL * cells):
         raise InputError(

@@ -17,14 +17,14 @@ import fsspec
 from fsspec.asyn import sync
 
 from aucdist.data.storage.faults import BadAnswer, ObjectChanged, code_of
-from aucdist.data.storage.guard import SLOWEST, Progress, check_fits, watched
+from aucdist.data.storage.guard import MIN_BYTES_PER_SECOND, Progress, check_fits, watched
 from aucdist.data.storage.urls import shown
 from aucdist.data.storage.web import CONNECT_SECONDS, READ_SECONDS
 from aucdist.errors import InputError
 
 PART = 16 * 2**20  # of an object, for each of PARTS_AT_ONCE requests; S3 takes 10 000 parts, so 160 GB in one object
 PARTS_AT_ONCE = 4
-CHUNK = 2**20
+BYTES_AT_ONCE = 2**20
 MAX_LISTED = 10**6
 """The largest number of objects in a listing."""
 ALWAYS_ALLOWED_PAGES = 100
@@ -79,7 +79,7 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
         async def received(body: Any) -> bytes:
             """Read the body of an answer, which may not be longer than requested."""
             data = bytearray()
-            while chunk := await body.read(CHUNK):  # the client compares the checksum at the end
+            while chunk := await body.read(BYTES_AT_ONCE):  # the client compares the checksum at the end
                 data += chunk
                 progress.add(len(chunk))
                 if len(data) > last - first:
@@ -141,7 +141,7 @@ async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, A
         if (keys and keys[0] == before) or n_pages > ALWAYS_ALLOWED_PAGES + n_listed / MIN_OBJECTS_PER_PAGE:
             raise BadAnswer("its listing has no end")
         before = keys[0] if keys else before
-        progress.add(SLOWEST * n_new)
+        progress.add(MIN_BYTES_PER_SECOND * n_new)
         yield page
 
 

@@ -24,9 +24,9 @@ FOLDER_SCHEMES = (*S3_SCHEMES, "file", "gs", "gcs", "az", "abfs", "memory", "loc
 """Stores whose paths may hold ``?`` (in patterns) and ``@`` (before the number of a version)."""
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 WEB_SCHEMES = ("http", "https")
-EMBEDDED = re.compile(SCHEME.pattern + r"[^\s'\"]*")
-NUMBERED = re.compile(r"(.*?://)secret-[0-9]+@")
-MISTYPED = re.compile(r"[^/]+:.*@")
+URL_IN_TEXT = re.compile(SCHEME.pattern + r"[^\s'\"]*")
+NUMBERED_SECRET = re.compile(r"(.*?://)secret-[0-9]+@")
+MISTYPED_SECRET = re.compile(r"[^/]+:.*@")
 """The part of a path that may be the password of a URL without its two slashes."""
 SECRET_KEY = re.compile(r"pass|pwd|token|secret|sig|cred|auth|key|odbc_connect", re.IGNORECASE)
 MIN_HIDDEN = 4
@@ -50,7 +50,7 @@ def enter(url: str) -> str:
     """Return a `Url` if the URL has secrets, and the unchanged text otherwise."""
     if not isinstance(url, str) or isinstance(url, Url) or "://" not in url:
         return url
-    if NUMBERED.match(url):
+    if NUMBERED_SECRET.match(url):
         return Url(url) if url in _whole else url
     if (visible := _visible(url)) == url:
         return url
@@ -76,7 +76,7 @@ def reveal(url: str) -> str:
 
     Raises InputError if its secrets are not known to this process, such as those of a URL in a file that an earlier run wrote.
     """
-    if not NUMBERED.match(url):
+    if not NUMBERED_SECRET.match(url):
         return str(url)
     if url in _whole:
         return _whole[url]
@@ -115,7 +115,7 @@ def secret_urls(*urls: str) -> tuple[Url, ...]:
 
 def visible_text(text: str) -> str:
     """Remove secrets from the URLs in a text. A URL ends at a blank or a quote."""
-    return EMBEDDED.sub(lambda url: shown(url[0]), text)
+    return URL_IN_TEXT.sub(lambda url: shown(url[0]), text)
 
 
 FreeText = Annotated[str, AfterValidator(visible_text)]
@@ -124,7 +124,7 @@ FreeText = Annotated[str, AfterValidator(visible_text)]
 
 def shown(url: str) -> str:
     """Return a URL for messages: without user, password and query, and without the number that replaces them."""
-    return _visible(NUMBERED.sub(r"\1", url, count=1)) if "://" in url else MISTYPED.sub("***@", str(url))
+    return _visible(NUMBERED_SECRET.sub(r"\1", url, count=1)) if "://" in url else MISTYPED_SECRET.sub("***@", str(url))
 
 
 def _visible(url: str) -> str:

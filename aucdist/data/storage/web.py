@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from fsspec.asyn import sync
 
-from aucdist.data.storage.guard import CHUNK, Progress, check_download, watched
+from aucdist.data.storage.guard import BYTES_AT_ONCE, Progress, check_download, watched
 from aucdist.data.storage.urls import cache_folder, name_of, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
@@ -86,11 +86,11 @@ def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
             packed = answer.headers.get("Content-Encoding", "identity") != "identity"
             stated = None if packed else answer.content_length
             check_download(stated or 0, stated, folder, where)
-            while chunk := await answer.content.read(CHUNK):
+            while chunk := await answer.content.read(BYTES_AT_ONCE):
                 file.write(chunk)
                 progress.add(len(chunk))
                 received(progress.received, stated)
-                if progress.received - checked > CHUNK:
+                if progress.received - checked > BYTES_AT_ONCE:
                     checked = progress.received
                     check_download(checked, stated, folder, where)
 

@@ -15,7 +15,7 @@ from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, by_kind, is_rows, pr
 SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
 N_COLUMNS = 4
 
-AHEAD = 4
+PREFETCH_STEPS = 4
 """How many steps ahead a row is prefetched from memory."""
 
 SMALLEST_SCALE = 1e-100
@@ -79,8 +79,8 @@ def dual_sweeps(rows, table, order, active, sweeps, w):
                 order[t], order[place] = order[place], order[t]
         largest, smallest, t = 0.0, 0.0, 0
         while t < n_active:
-            if t + AHEAD < n_active:
-                later = order[t + AHEAD]
+            if t + PREFETCH_STEPS < n_active:
+                later = order[t + PREFETCH_STEPS]
                 prefetch(table, later * N_COLUMNS)
                 prefetch_row(rows, later)
             i = order[t]

@@ -275,7 +275,7 @@ class PrimalSolver(Solver):
         return eta if state.penalty.has_corners else min(eta, 1.0 / state.lam)
 
 
-FACTOR = 4.0
+FIRST_STEP_FACTOR = 4.0
 """The factor for `PrimalSolver.first_step`. It is large because one weight moves at a time and the next step uses its new
 value."""
 
@@ -322,7 +322,9 @@ def column_epoch(
     summary, number = loss_and_dual_point(block, margins, kept.shares), kept.n_sweeps + 1
     if block.n_samples:
         shares = kept.shares * (n_samples / block.n_samples)
-        steps = ColumnSteps(seed, term.has_corners, lam, step_length(term, eta, number), FACTOR / np.sqrt(number))
+        steps = ColumnSteps(
+            seed, term.has_corners, lam, step_length(term, eta, number), FIRST_STEP_FACTOR / np.sqrt(number)
+        )
         labels, moved = (block.y.astype(np.float64), w) if intercept else (NOTHING, w[:-1])
         column_steps(kept.columns, labels, shares, steps, margins, moved)
     return kept._replace(n_sweeps=number, w=w.copy(), margins=margins), w, summary
@@ -368,7 +370,7 @@ class SCD(PrimalSolver):
         state = PrimalState(blocks, lam, start, self.average, **objective)
         loss, penalty = (
             (state.shares, blocks.n_samples, state.intercept),
-            (state.penalty, lam, self.first_step(state, FACTOR)),
+            (state.penalty, lam, self.first_step(state, FIRST_STEP_FACTOR)),
         )
         # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
         moves = 4 * round(2.0 * state.rounding.over_columns / EPS)

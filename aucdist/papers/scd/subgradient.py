@@ -41,7 +41,7 @@ from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, ev
 from aucdist.parameters import SWITCH, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
-FACTOR = 1.0
+FIRST_STEP_FACTOR = 1.0
 """The factor for `PrimalSolver.first_step`, where all weights move at once."""
 
 FACTOR_OF_MEANS = 4.0
@@ -72,7 +72,7 @@ class SubgradientSolver(PrimalSolver):
 
     takes_codes = True
 
-    factors: ClassVar[dict[str, float]] = {"l1": FACTOR, "l2": FACTOR}
+    factors: ClassVar[dict[str, float]] = {"l1": FIRST_STEP_FACTOR, "l2": FIRST_STEP_FACTOR}
     """The factor of `first_step` with each penalty."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class RDA(SubgradientSolver):
 
     name = "rda"
 
-    factors: ClassVar[dict[str, float]] = {"l1": FACTOR_OF_MEANS, "l2": FACTOR}
+    factors: ClassVar[dict[str, float]] = {"l1": FACTOR_OF_MEANS, "l2": FIRST_STEP_FACTOR}
 
     def step(self, state: PrimalState) -> ndarray:
         """Return the weights after the step of this round."""

@@ -53,10 +53,10 @@ from aucdist.parameters import SWITCH, OneOf, frozen, keyword_parameters
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import higher
 
-LEAST = 256
+MIN_SLOTS = 256
 """The smallest number of slots of a table."""
 
-FULL = 0.7
+MAX_SHARE_USED = 0.7
 """The share of the slots that may be used. A slot takes 16 bytes, which is 23 to 46 bytes for each variable."""
 
 
@@ -65,8 +65,8 @@ FULL = 0.7
 
 def empty_table(n: int) -> ndarray:
     """Return a table in which n entries take at most half of the slots that may be used."""
-    length = LEAST
-    while n > FULL / 2 * length:
+    length = MIN_SLOTS
+    while n > MAX_SHARE_USED / 2 * length:
         length *= 2
     return np.zeros(length, dtype=ENTRY)
 
@@ -143,7 +143,7 @@ def ascend_dual(
     for taken, drawn in steps.draws(block, memory, turn):
         t = 0
         while t < len(drawn):
-            room = int(FULL * len(table))
+            room = int(MAX_SHARE_USED * len(table))
             ascent = AscentSteps(steps.scale, steps.sigma, float(taken + t), used, room)
             n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table, local, behind)
             t, behind_dual = t + n_taken, behind_dual + more

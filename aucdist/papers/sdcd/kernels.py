@@ -31,7 +31,7 @@ from aucdist.kernels.rows import (
 ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
 """The number of a pair and its dual variable; number 0 marks a free slot."""
 
-AHEAD = 8
+PREFETCH_STEPS = 8
 """Rows are fetched this many steps early."""
 
 ONES = np.zeros(0)
@@ -266,7 +266,7 @@ def dual_steps(rows, drawn, steps, table, w, mean_w):
     most = 1.0
     t, last, behind_dual = 0, drawn.shape[0] - 1, 0.0
     while t <= last and used < room:
-        later = min(t + AHEAD, last)
+        later = min(t + PREFETCH_STEPS, last)
         prefetch_row(minority, drawn[later, 0])
         prefetch_row(majority, drawn[later, 2])
         prefetch(table, first_slot(table, 1 + drawn[later, 0] * n_majority + drawn[later, 1]))
@@ -316,7 +316,7 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
     minority, majority, sign = rows.minority, rows.majority, rows.sign
     last = drawn.shape[0] - 1
     for t in range(drawn.shape[0]):
-        later = min(t + AHEAD, last)
+        later = min(t + PREFETCH_STEPS, last)
         prefetch_row(minority, drawn[later, 0])
         prefetch_row(majority, drawn[later, 2])
         i, j = drawn[t, 0], drawn[t, 2]

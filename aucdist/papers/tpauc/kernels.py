@@ -21,7 +21,7 @@ from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below, u64
 from aucdist.kernels.rows import CsrRows, by_kind, is_rows, prefetch_row, row_axpy, row_dot
 
-AHEAD = 4
+PREFETCH_STEPS = 4
 """How many steps ahead a row is prefetched from memory."""
 
 SMALLEST_SCALE = 1e-100
@@ -91,8 +91,8 @@ def square_epoch(rows, order, y, terms, v, out):
     for t in range(n_steps):
         i = order[t]
         row_class = 1 if y[i] > 0 else 0
-        if t + AHEAD < n_steps:
-            prefetch_row(rows, order[t + AHEAD])
+        if t + PREFETCH_STEPS < n_steps:
+            prefetch_row(rows, order[t + PREFETCH_STEPS])
         if t >= average_from:
             # a row that is added now counts in full in this step's weights, and shrinks with those of all later steps
             remaining = -np.expm1((n_steps - t) * np.log1p(-eta * lam)) / (eta * lam)

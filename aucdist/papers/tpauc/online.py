@@ -67,7 +67,7 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
 from aucdist.solvers.rounding import Rounding, higher
 
-RANK = 50
+SKETCH_RANK = 50
 """The default rank of OPAUC's sketch, as in its paper."""
 
 Evaluate = Callable[[ndarray, int], Round]
@@ -234,7 +234,7 @@ class OPAUC(EpochSolver):
                 "for a sketch, or use solver='tpauc' or 'exact', which need neither"
             )
         if rank is None:
-            rank = RANK if d > MAX_FEATURES else "full"
+            rank = SKETCH_RANK if d > MAX_FEATURES else "full"
         moments = moments_of(blocks)
         eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)) + lam)
         epoch = partial(one_pass_epoch, rates=(eta, lam), sketch=(None if isinstance(rank, str) else rank, seed))

@@ -69,7 +69,7 @@ def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
 )
 def test_wherever_it_is_cut(source, lines, n, window):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "WINDOW", window)
+        patch.setattr(base, "LINE_BREAK_WINDOW", window)
         assert_same_in_parts(source("".join(["1 1:1\n", *lines, "-1 3:1"])), n)
 
 

@@ -378,7 +378,9 @@ def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
     expected = [-8.0 if cell == "(8)" else float(cell) for cell in numbers]
     data = "".join(f"{cell},y\n" for cell in numbers)
     assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
-    monkeypatch.setattr(csv_and_keel, "HEAD", 4)  # the head is tried first, and holds none of the odd ones
+    monkeypatch.setattr(
+        csv_and_keel, "BYTES_PARSED_FIRST", 4
+    )  # the head is tried first, and holds none of the odd ones
     assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
     rounded = parse_cells(text_of("0.1,y\n", "ab"), TableForm("b", ("a",), dtype="float32")).X
     assert rounded.dtype == np.float32

@@ -162,11 +162,11 @@ def test_progress_has_a_deadline(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     progress = guard.Progress()
-    now[0] = guard.GRACE
+    now[0] = guard.SLOW_START_SECONDS
     progress.add(1)  # within the grace
     for _ in range(100):  # a steady transfer may last as long as it needs
         now[0] += 10.0
-        progress.add(10 * guard.SLOWEST)
+        progress.add(10 * guard.MIN_BYTES_PER_SECOND)
     now[0] += 9.0  # then a byte now and again
     with pytest.raises(guard.TooSlow):
         progress.add(1)
@@ -176,8 +176,8 @@ def test_a_slow_download_is_given_up_and_leaves_nothing(web, tmp_path, monkeypat
     folder, server = web
     (folder / "a.svm").write_bytes(SVM)
     with monkeypatch.context() as patch:
-        patch.setattr(guard, "GRACE", 0.0)
-        patch.setattr(guard, "SLOWEST", math.inf)
+        patch.setattr(guard, "SLOW_START_SECONDS", 0.0)
+        patch.setattr(guard, "MIN_BYTES_PER_SECOND", math.inf)
         with pytest.raises(InputError, match=r"cannot read .*a\.svm: the server sends less than"):
             files.read_bytes(f"{server.url}/a.svm")
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
@@ -245,7 +245,7 @@ def test_what_is_cut_off_or_no_such_file_is_refused(ending):
 @pytest.mark.parametrize("ending", PACK)
 def test_what_grows_beyond_measure_is_refused_before_it_does(ending, monkeypatch):
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**16)
-    monkeypatch.setattr(guard, "CHUNK", 2**14)
+    monkeypatch.setattr(guard, "BYTES_AT_ONCE", 2**14)
     bomb = PACK[ending](bytes(2**22))
     monkeypatch.setattr(guard, "MAX_GROWTH", 2**19 // len(bomb))
     told = rf"f\{ending}: {len(bomb)} compressed bytes expand to over \d+; if you trust the file"

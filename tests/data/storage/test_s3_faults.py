@@ -163,7 +163,7 @@ def test_an_object_that_claims_to_be_larger_than_the_memory_is_refused(faults, m
 
 
 def test_a_server_that_is_too_slow_is_given_up(faults, monkeypatch):
-    monkeypatch.setattr(guard, "GRACE", 0.0)
-    monkeypatch.setattr(guard, "SLOWEST", math.inf)  # so every server is
+    monkeypatch.setattr(guard, "SLOW_START_SECONDS", 0.0)
+    monkeypatch.setattr(guard, "MIN_BYTES_PER_SECOND", math.inf)  # so every server is
     with pytest.raises(InputError, match="the server sends less than"):
         files.read_bytes(URL)

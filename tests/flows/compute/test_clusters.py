@@ -116,7 +116,7 @@ class Versions:
     """A client that knows versions only."""
 
     def __init__(self, scheduler: dict[str, str] | None = None, worker: dict[str, str] | None = None):
-        same = {"python": "3.11.7.final.0"} | dict.fromkeys(workers.SAME, "1.0")
+        same = {"python": "3.11.7.final.0"} | dict.fromkeys(workers.SAME_VERSIONS, "1.0")
         self._told = {
             "client": {"packages": same},
             "scheduler": {"packages": same | (scheduler or {})},
@@ -124,7 +124,7 @@ class Versions:
         }
 
     def get_versions(self, packages: list[str]) -> dict[str, Any]:
-        assert set(packages) == set(workers.SAME)
+        assert set(packages) == set(workers.SAME_VERSIONS)
         return self._told
 
 

@@ -23,7 +23,7 @@ DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "EVERY", 0.01)
+    monkeypatch.setattr(running, "POLL_SECONDS", 0.01)
 
 
 def config(**more: Any) -> KubernetesConfig:

@@ -108,7 +108,7 @@ def test_opauc_is_the_published_algorithm(form, rank):
 @pytest.mark.nojit
 def test_opauc_sketches_where_whole_statistics_do_not_fit(monkeypatch):
     monkeypatch.setattr(online, "MAX_FEATURES", 5)
-    monkeypatch.setattr(online, "RANK", 3)
+    monkeypatch.setattr(online, "SKETCH_RANK", 3)
     for d, expected in ((5, "full"), (6, 3)):
         X, y, _ = problem(d=d)
         ends = [list(opauc(one_block(X, y), LAM, seed=SEED, eta=ETA, rank=rank))[-1].w for rank in (None, expected)]
