@@ -1,7 +1,7 @@
 """Train linear and additive models that rank a rare class above the rest.
 
 The loss of `PairwiseHingeClassifier` is over all pairs of a positive and a negative row. Fits of convex losses end with a proof
-of how close to the optimum they are::
+of how close to the optimum they are. For example::
 
     from aucdist import PairwiseHingeClassifier
 

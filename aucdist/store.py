@@ -437,7 +437,7 @@ def _take(url: str, what: str) -> Lease:
             last_renewed = read_json(alive, LeaseHeartbeat)["time"] if files.exists(alive) else taken["time"]
         except InputError as error:
             raise InputError(
-                f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove that file"
+                f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove the named file"
             ) from None
         if abs(time.time() - last_renewed) < EXPIRY_SECONDS:  # a time further in the future is no sign of life, either
             raise InputError(

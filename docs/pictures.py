@@ -27,7 +27,7 @@ PICTURES = {
     "watch": (PAGES / "watch.png", 1300, 1480),
 }
 """The file of each picture, and its size."""
-RUNS = {"report": ("page-blocks0", 0.2, 0.01), "report-shapes": ("magic04", 0.3, 0.05)}
+RUNS = {"report": ("page-blocks0", 0.2, 0.01), "report-shapes": ("credit-default", 0.2, 0.05)}
 """The data set, the share of test rows and the target of the false positive rate."""
 LEFT_OUT = {
     "report-shapes": """[...document.querySelectorAll("section")].some(
@@ -73,7 +73,8 @@ def page_of(name: str) -> Path:
         return page.absolute()
     data, share, fpr = RUNS[name]
     settings = [
-        f"name={data}", f"data={{name: {data}, test: {{fraction: {share}, seed: 0}}}}", "model.features=bins", "model.lam=1e-3",
+        f"name={data}", f"data={{name: {data}, test: {{fraction: {share}, seed: 0}}}}",
+        "model.features={map: auto, readable: true}", "model.lam=null",
         f"operating_point={{fpr: {fpr}}}", "cluster=none",
     ]  # fmt: skip
     return Path(str(train(load_train("digits", settings, "runs"), Silent())["run"]), "report.html").absolute()

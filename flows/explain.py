@@ -132,7 +132,7 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
             blocks = [rows.take(np.argsort(-model.decision_function(rows.X), kind="stable")[: config.highest])]
     rows = stacked(blocks)
     for name in {"row_id", "class", "score"} & {*config.copied}:
-        raise InputError(f"the output has a column {name!r} of its own: do not copy that of the rows")
+        raise InputError(f"the output already has a column {name!r}: do not copy the column of this name")
     firsts = np.cumsum([0, *reader.rows])
     tables = [
         pa.table({"row_id": np.arange(firsts[k], firsts[k + 1])} | texts_of_columns(reader, k, config.copied))

@@ -218,7 +218,7 @@ def find_split(
             for side, n_of_side in (("test", up_to[last]), ("training", up_to[-1] - up_to[last])):
                 if n_classes is None and 0 in n_of_side:
                     raise InputError(
-                        f"there is one class only in the {side} rows, with whole groups: use another seed or share of test rows"
+                        f"with whole groups, the {side} rows are of one class only: use another seed or share of test rows"
                     )
             return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
         n_rows, n_below, lows, highs = zip(*stratum_counts, strict=True)

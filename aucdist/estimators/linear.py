@@ -261,7 +261,7 @@ def lam_path(
             raise InputError(
                 f"lam_path does not support {type(estimator).__name__}: fit the estimator once for each lam"
             )
-        raise InputError(f"lam_path needs solver {' or '.join(able)}, not {solver.name!r}")
+        raise InputError(f"lam_path needs solver {' or '.join(able)}, not {solver.name!r}: change the parameter solver")
     models = [clone(estimator).set_params(lam=lam) for lam in lams]
     if not models:
         raise InputError("lams is empty: give at least one value of lam")

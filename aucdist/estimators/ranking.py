@@ -229,8 +229,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     >>> model.certificate_.relative_gap <= 1e-3
     True
 
-    A score with steps in each feature, a threshold that half of the rows set, and what the constant and
-    each feature add to the scores:
+    With bins, the score has steps in each feature. The other half of the rows sets a threshold, and `explain` returns what
+    the constant and each feature add to the scores:
 
     >>> model = PairwiseHingeClassifier(features="bins", lam=1e-2).fit(X[::2], y[::2])
     >>> _ = model.set_threshold(X=X[1::2], y=y[1::2], recall=0.95)
@@ -252,7 +252,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         is_top_only = trained_max_fpr(self, blocks.n_neg) is not None
         if is_top_only and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
             collapsed = CollapseWarning(
-                f"the minimum is near w = 0: the objective is 1 there, and no weights have one below {c.dual:.4g}. The positives "
+                f"the minimum is near w = 0, where the objective is 1: it is nowhere below {c.dual:.4g}. The positives "
                 "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
                 "better than chance. Use a larger share of the negatives, features that separate the classes better, such as "
                 "features='bins', or PairwiseRampClassifier with the same share. If lam is large, try a smaller one"

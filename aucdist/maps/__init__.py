@@ -35,7 +35,7 @@ def expander_of(features: Any) -> Expander | None:
             for key, value in ({"map": features} if isinstance(features, str) else features).items()
         }
         if "map" not in parameters:
-            raise InputError(f"features needs `map`, one of {', '.join(MAPS)}")
+            raise InputError(f"features has no key `map`: give one of {', '.join(MAPS)}")
         name = parameters.pop("map")
         if not isinstance(name, str) or name not in MAPS:
             raise unknown("feature map", name, [*MAPS, "auto"])

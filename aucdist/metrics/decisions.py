@@ -278,7 +278,7 @@ def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
         if len(good) == 0:
             raise InputError(
                 f"precision is {value}, but on these rows no threshold has a precision above {precisions.max():.4g}: give a "
-                "lower one"
+                "lower precision"
             )
         return int(good[-1]) + 1
     rates = false / false[-1] if name == "fpr" else (true + false) / (true[-1] + false[-1])

@@ -217,7 +217,7 @@ def load_two_classes(url: str, purpose: str) -> LinearModel:
     model = load_model(url)
     if model.classes:
         raise InputError(
-            f"{shown(url)} has several classes, and {purpose} is of one: give one of them, such as {shown(url)}/class-00000"
+            f"{shown(url)} has several classes, and {purpose} is for one: give one of them, such as {shown(url)}/class-00000"
         )
     return model
 

@@ -449,7 +449,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
             table = cost.add_cost_columns(table, block, model, reader.schema)
         for name, texts in reversed(texts_of_columns(reader, index, scoring.copied).items()):
             if name in table.column_names:
-                raise InputError(f"the scores have a column {name!r} of their own: do not copy that of the rows")
+                raise InputError(f"the scores already have a column {name!r}: do not copy the column of this name")
             table = table.add_column(1, name, texts)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())

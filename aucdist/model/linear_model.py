@@ -180,7 +180,7 @@ class LinearModel:
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
             raise InputError(
-                f"the score of row {row} (counted from 0) is not finite: correct missing or very large values, or leave it out"
+                f"the score of row {row} (counted from 0) is not finite: correct its missing or huge values, or leave the row out"
             )
         return scores
 
@@ -205,7 +205,7 @@ class LinearModel:
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
         if block.n_features != n_features:
             raise InputError(
-                f"X has {block.n_features} features, but the model was fitted on {n_features}: give those columns"
+                f"X has {block.n_features} features, but the model was fitted on {n_features}: give the training columns"
             )
         with np.errstate(over="ignore", invalid="ignore"):
             return self.preprocessor.transform(block)
@@ -293,7 +293,7 @@ class LinearModel:
 
         if self.feature_map is None and self.preprocessor.scale != "standard":
             raise InputError(
-                "reasons compare a row with the average row, which needs `features: bins` or `scale: standard`: use one"
+                "reasons compare a row with the average row: train the model with `features: bins` or `scale: standard`"
             )
         schema = self.schema
         return reasons(self.encoded(X), schema.feature_names, schema.categories, sign * self.coef, self.feature_map)

@@ -183,7 +183,7 @@ def _default_threshold(run: Json) -> str:
     rows = SET_ON[run.get("threshold_rows", {}).get("rows", "training")]
     threshold = DEFAULT_THRESHOLDS.get(run["estimator"], f"the threshold has the largest G-mean on {rows}")
     return (
-        f"No operating point was given, so {threshold}. To choose it by the number of alerts, by costs or by the precision, set "
+        f"No operating point was given, so {threshold}. To choose the threshold by alerts, by costs or by the precision, set "
         "`operating_point`, such as `{alerts: 0.01}`."
     )
 

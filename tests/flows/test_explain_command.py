@@ -153,7 +153,7 @@ def test_reasons_of_a_linear_model_compare_with_the_average_row(tmp_path: Path) 
 
 def test_a_linear_model_of_features_that_are_not_standardised_knows_no_average_row(tmp_path: Path) -> None:
     args = ("explain", linear_run(tmp_path, "maxabs")[0], tmp_path / "rows.csv")
-    assert "needs `features: bins` or `scale: standard`" in refused(*args, "--reasons", 1)
+    assert "with `features: bins` or `scale: standard`" in refused(*args, "--reasons", 1)
     assert "contributions" in result_of(*args, "--rows", 1)["explained"][0]
 
 
@@ -205,7 +205,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert {part["value"] for part in best if part["feature"] == "sum"} == {None}
     assert written["compared_with_most_favourable"][0].startswith(best[0]["feature"])
     assert f"row 0, age {table['age'][0]}, job {table['job'][0]}: score " in run(*args, "--reasons", 1, *copied)[0]
-    assert "the output has a column 'row_id' of its own" in run(*args, "--copy", "row_id", code=2)[1]
+    assert "the output already has a column 'row_id'" in run(*args, "--copy", "row_id", code=2)[1]
     assert "unknown column in `--copy`: 'ag'. Did you mean 'age'?" in run(*args, "--copy", "ag", code=2)[1]
     # What raises a score and what lowers it are the ends of the same range, which is that of the column.
     lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]

@@ -106,7 +106,7 @@ def test_a_map_is_asked_for_in_several_ways(features, expected):
     ("features", "message"),
     [
         ("bin", "unknown feature map 'bin'. Did you mean 'bins'"),
-        ({"bins": 3}, "features needs `map`, one of bins, nystroem, leaves"),
+        ({"bins": 3}, "features has no key `map`: give one of bins, nystroem, leaves"),
         ({"map": "bins", "bin": 3}, "unknown parameter of the feature map 'bins': 'bin'"),
         ({"map": "bins", "sparse_output": False}, "unknown parameter"),
         ({"map": "bins", "bins": 1000}, "bins must be .*; got 1000"),

@@ -115,5 +115,5 @@ def test_a_class_of_several_is_a_model(tmp_path: Path) -> None:
     assert len({digest_of_model(str(tmp_path)), *(digest_of_model(f"{tmp_path}/class-0000{k}") for k in range(2))}) == 3
     with pytest.raises(InputError, match="has no class at position 2"):
         load_model(f"{tmp_path}/class-00002")
-    with pytest.raises(InputError, match="a scorecard is of one: give one of them, such as"):
+    with pytest.raises(InputError, match="a scorecard is for one: give one of them, such as"):
         load_two_classes(str(tmp_path), "a scorecard")

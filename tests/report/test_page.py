@@ -299,7 +299,7 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
     assert second == (
         "Threshold",
         "No operating point was given, so the threshold has the largest G-mean on the training rows, which the fit has seen. To "
-        "choose it by the number of alerts, by costs or by the precision, set <code>operating_point</code>, such as "
+        "choose the threshold by alerts, by costs or by the precision, set <code>operating_point</code>, such as "
         "<code>{alerts: 0.01}</code>.",
     )
     weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))

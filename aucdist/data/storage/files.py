@@ -173,8 +173,8 @@ def create_bytes(url: str, data: bytes) -> bool:
                     if e.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):  # a file system without links
                         raise
         raise InputError(
-            f"{shown(url)}: this file must never be overwritten, which only S3 and local disks with hard links can ensure: "
-            "name a folder there"
+            f"{shown(url)}: this file must never be overwritten, and only S3 and local disks with hard links ensure this: "
+            "name a folder on one of them"
         )
 
 

@@ -138,7 +138,7 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
         np.testing.assert_allclose(own, there.loc[[0, 1, 2], f"score {name}"], rtol=1e-12)
     _, err = aucdist("explain", run, *rows, "--class", 7, code=2)
     assert "class" in err
-    with pytest.raises(InputError, match="has several classes, and a scorecard is of one"):
+    with pytest.raises(InputError, match="has several classes, and a scorecard is for one"):
         load_two_classes(str(run / "model"), "a scorecard")
 
 
