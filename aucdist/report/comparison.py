@@ -20,8 +20,8 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
     `result`: the object that ``aucdist compare --json`` prints.
     `curves`: name and test scores of each run of two classes.
     """
-    several, runs, max_fpr = "classes" in result, result["runs"], result.get("max_fpr")
-    if several:
+    runs, max_fpr = result["runs"], result.get("max_fpr")
+    if "classes" in result:
         tests = [_tests("Differences of the test AUC", BY_CLASS, result["differences"])]
         if "cost_differences" in result:
             tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))

@@ -148,12 +148,18 @@ def _two_classes(report: Report) -> Json:
         }
         losses = [(name, number_text(metric(counts))) for name, metric in metrics.items()]
         description = ", ".join(f"{name} {value}" for name, value in losses)
-        figure = plots.inline_svg("reliability", "Reliability", description, plots.reliability_diagram, counts=counts)
-        reliability = {"figure": figure, "losses": losses}
+        reliability = {
+            "figure": plots.inline_svg(
+                "reliability", "Reliability", description, plots.reliability_diagram, counts=counts
+            ),
+            "losses": losses,
+        }
     if (trace := report.shape) is not None:  # the search for the shape of the link
         last = number_text(float(trace["xi"].iloc[-1]))
-        figure = plots.inline_svg("xi", "Shape xi", f"The last xi is {last}", plots.shape_of_link, trace=trace)
-        shape = {"figure": figure, "xi": last, "rounds": len(trace)}
+        shape = {
+            "figure": plots.inline_svg("xi", "Shape xi", f"The last xi is {last}", plots.shape_of_link, trace=trace),
+            "xi": last,
+        }
     return {
         "which": rows,
         "sentences": _verdict_of_two(report, shown, rows, interval),
@@ -174,7 +180,6 @@ def _two_classes(report: Report) -> Json:
         "shape": shape,
         "additive": report.additive,
         "weights": sorted((w for w in report.weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS],
-        "n_weights": len(report.weights),
     }
 
 
@@ -226,10 +231,9 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         ("Directions", directions_text(run["free"]) if "free" in run else ""),
     ]
     if groups := run.get("groups", {}):
-        sentences = [*group_rows(groups)[::-1], *sentences]
+        sentences[:0] = group_rows(groups)[::-1]
     if (point := run.get("operating_point")) is not None:
-        said = [row for row in point_rows(point, run.get("baselines", ())) if row[0] not in TILES]
-        sentences = [*said, *sentences]
+        sentences[:0] = [row for row in point_rows(point, run.get("baselines", ())) if row[0] not in TILES]
     else:
         sentences.insert(0, ("Threshold", _default_threshold(run)))
         share, n_pos = share_of_positives(shown), shown.n_pos
@@ -290,25 +294,33 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
         history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
     curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
-    average = (
-        f"Average precision {ranking.average_precision(shown):.4f}; a random order has {share_of_positives(shown):.2g}."
-    )
-    split = (
-        f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
-        "rows with scores above 0 are flagged."
-    )
     point = report.run.get("operating_point")
-    at = point and (point["fpr"]["value"], point["recall"]["value"])
     train, test = report.classes[0]
     figures = {
         "roc": ("ROC curve", curve, lambda axes: plots.roc(axes, train, test, log_x=False)),
         "roc-low": (
             "ROC curve at low false positive rates",
             curve,
-            lambda axes: plots.roc(axes, train, test, log_x=True, point=at, max_fpr=report.max_fpr),
+            lambda axes: plots.roc(
+                axes,
+                train,
+                test,
+                log_x=True,
+                point=point and (point["fpr"]["value"], point["recall"]["value"]),
+                max_fpr=report.max_fpr,
+            ),
         ),
-        "pr": ("Precision and recall", average, lambda axes: plots.precision_recall(axes, train, test)),
-        "scores": ("Scores by class", split, lambda axes: plots.score_distributions(axes, shown, report.threshold)),
+        "pr": (
+            "Precision and recall",
+            f"Average precision {ranking.average_precision(shown):.4f}; a random order has {share_of_positives(shown):.2g}.",
+            lambda axes: plots.precision_recall(axes, train, test),
+        ),
+        "scores": (
+            "Scores by class",
+            f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
+            "rows with scores above 0 are flagged.",
+            lambda axes: plots.score_distributions(axes, shown, report.threshold),
+        ),
     }
     if np.isfinite(pd.to_numeric(history["primal"])).any():
         certificate = f"The objective is {certificate_text(report.run['certificate'])}."
@@ -333,14 +345,17 @@ def _decision(report: Report, shown: ScoreCounts, rows: str) -> Json:
         }
         if alerts:
             ends["precision"] = (point.precision.low, point.precision.high)
-    rates = {
-        "recall": decisions.recall(table),
-        "specificity": decisions.specificity(table),
-        "precision": decisions.precision(table) if alerts else None,
-        "balanced accuracy": decisions.balanced_accuracy(table),
-        "G-mean": decisions.g_mean(table),
+    return {
+        "table": table,
+        "rates": {
+            "recall": decisions.recall(table),
+            "specificity": decisions.specificity(table),
+            "precision": decisions.precision(table) if alerts else None,
+            "balanced accuracy": decisions.balanced_accuracy(table),
+            "G-mean": decisions.g_mean(table),
+        },
+        "ends": ends,
     }
-    return {"table": table, "rates": rates, "ends": ends}
 
 
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:

@@ -25,7 +25,7 @@ MAX_INTERACTIONS = 8
 FEW_ROWS = 20
 """Steps of a shape with fewer training rows than this are drawn as a thin line."""
 SKEWED = 0.02
-"""If the bars of the rows would fill less of their space than this, all bins get the same width."""
+"""If a bin is narrower than this part of the axis, times its share of the rows, all bins get the same width."""
 Column = tuple[str, float, Any, list[tuple[Any, float, float]]]
 """Name, spread, first shape, and cells: value, share of the rows, and what it adds to the score. A value is a category,
 "missing", or the two ends of a bin."""
@@ -39,7 +39,7 @@ def search_section(search: Json) -> Json:
     `search`: the object that ``aucdist cv --json`` prints.
     Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first.
     """
-    by_class, table = search.get("of_classes", {}), search["table"]
+    table = search["table"]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
     metric, rows = find_metric(search["metric"]), table
     if len(rows) > MAX_ROWS:  # those with the best means
@@ -54,7 +54,8 @@ def search_section(search: Json) -> Json:
             "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
         },
         "classes": sorted(
-            by_class.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else metric.sign * row["mean"]
+            search.get("of_classes", {}).get("rows", ()),
+            key=lambda row: math.inf if row["mean"] is None else metric.sign * row["mean"],
         ),
     }
 
@@ -213,17 +214,15 @@ def shape_plot(
     `n_rows`: the number of training rows, where steps with few of them are to be thin.
     """
     low, (first, last) = -1.08 * reach, shape.edges[[0, -1]].tolist()
-    # differences of halves, because the difference of two floats may overflow
-    pad = 0.12 * (last / 2 - first / 2) or max(abs(first), 1.0) * 0.5
-    ends = np.nan_to_num(np.concatenate(([first - pad], shape.edges, [last + pad])))
-    # densities, because bins have about equal numbers of rows and different widths
+    # the outer bins are as wide as their neighbours; differences of halves, because the difference of two floats may overflow
+    steps = np.diff(shape.edges / 2).tolist() or [max(abs(first), 1.0) / 4]
+    ends = np.nan_to_num(np.concatenate(([first - 2 * steps[0]], shape.edges, [last + 2 * steps[-1]])))
     widths = np.diff(ends / 2)
-    density = shape.shares / np.maximum(widths / widths.max(), 1e-9)
-    if density @ widths < SKEWED * density.max() * widths.sum():
-        ends, density, name = np.arange(len(shape.values) + 1.0), shape.shares, f"{name}, bins of equal width"
+    if (shape.shares * SKEWED * widths.sum() > widths).any():
+        ends, name = np.arange(len(shape.values) + 1.0), f"{name}, bins of equal width"
         at, texts = _edge_ticks(shape.edges, 1.0)
         axes.set(xticks=at, xticklabels=texts)
-    heights = low + 0.5 * reach * density / float(density.max())
+    heights = low + 0.5 * reach * shape.shares / float(shape.shares.max())
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
     axes.axhline(0.0, color=MUTED)
     if band is not None:

@@ -21,6 +21,8 @@ SET_ON = {
 }
 """The rows that set a threshold."""
 NOT_BOUNDED = "at an unknown distance from the minimum: no lower bound above 0 is known"
+NOT_CHANCE = " by more than chance explains"
+"""The end of the sentence about a target that lies outside the interval of the test rows."""
 COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
 GUARANTEES = {
     "recall": ("recall", "least"),
@@ -154,7 +156,7 @@ def _beside_target(point: Json) -> str:
     if min(over) <= 0 < max(over):
         result += f". The target lies in the interval, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
     elif ends and over[0] > 0:
-        result += " by more than chance explains"
+        result += NOT_CHANCE
     measured = _rate_text(point[name])
     if "per" in point["target"]:
         unit = "a day" if per == "day" else f"in {per}"
@@ -234,10 +236,12 @@ def guarantee_text(point: Json) -> str:
     rows = f"the {known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["meets_target"]:
-        unseen = " This is approximate, because five other models gave these scores." * (
+        text = f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}."
+        text += " This is approximate, because five other models gave these scores." * (
             set_on_of(point) == "out_of_fold"
         )
-        return f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}.{unseen}"
+        refuted = f" The test rows contradict it: new rows are not drawn like the {known} rows. Do not rely on this guarantee."
+        return text + refuted * (NOT_CHANCE in _beside_target(point))
     share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
     best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
     return f"No threshold can guarantee {goal} with {sure}, given {rows}. The best guarantee is a {noun} of at {bound} {best} %."

@@ -73,9 +73,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
     """
     psi = [record["comparison"]["score"]["psi"] for record in records]
     several = any("scores" in record["comparison"] for record in records)
-    score_label = "Largest PSI of the scores of the classes" if several else "PSI of the score"
     rare = [record["comparison"]["rare"]["share"] for record in records]
-    last_rare = percent_text(rare[-1]) if rare else ""
     psi_of_columns = [
         {column["name"]: column["psi"] for column in record["comparison"]["columns"]} for record in records
     ]
@@ -94,8 +92,20 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         sentences=_sentences(records),
         metrics=[_metric(name, records) for name in NAMES if any(_values(name, records))],
         overall=[
-            _series(score_label, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), MIN_PSI),
-            _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
+            _series(
+                "Largest PSI of the scores of the classes" if several else "PSI of the score",
+                f"{psi[-1]:.3f}" if psi else "",
+                psi,
+                _alarmed(records, "score"),
+                MIN_PSI,
+            ),
+            _series(
+                "Rows unlike the training rows",
+                percent_text(rare[-1]) if rare else "",
+                rare,
+                _alarmed(records, "rare"),
+                None,
+            ),
         ],
         features=features[:MAX_FEATURES],
         hidden=max(len(features) - MAX_FEATURES, 0),

@@ -109,6 +109,31 @@ def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
     assert "Same alerts" not in said
 
 
+@pytest.mark.parametrize("high", [0.68, 0.82])
+def test_a_guarantee_that_the_test_rows_contradict_is_not_to_be_relied_on(high: float) -> None:
+    rate = {"value": 0.636, "interval": [0.58, high]}
+    guarantee = {
+        "metric": "recall",
+        "target": 0.8,
+        "confidence": 0.95,
+        "meets_target": True,
+        "n_pos": 200,
+        "n_neg": 800,
+    }
+    point = {
+        "target": {"recall": 0.8, "confidence": 0.95},
+        "rows": "test",
+        "set_on": "out_of_fold",
+        "guarantee": guarantee,
+    }
+    said = dict(point_rows(point | dict.fromkeys(("recall", "fpr", "precision", "alerts"), rate)))
+    assert ("by more than chance explains" in said["Target"]) == (high < 0.8)
+    refuted = (
+        "The test rows contradict it: new rows are not drawn like the training rows. Do not rely on this guarantee."
+    )
+    assert (refuted in said["Guarantee"]) == (high < 0.8)
+
+
 def test_the_summary_of_several_classes_bounds_their_objectives():
     run = RUN | {"topics": False, "classes": [{"certificate": RUN["certificate"]}, {"certificate": RUN["certificate"]}]}
     said = dict(summary_rows(run))["Certificates"]

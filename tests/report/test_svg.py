@@ -5,6 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from functools import partial
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -136,6 +137,17 @@ def test_the_cells_of_a_0_1_feature_are_named_after_its_values() -> None:
     assert sorted(text for text, *_ in texts(picture)) == ["0", "0.5", "1", "count", "is b", "missing"]
     strongest = max(float(path.get("fill-opacity", 0)) for path in picture.iter())
     assert strongest == 0.5  # half of what the strongest cell of any map adds
+
+
+def test_the_height_of_a_grey_bar_is_the_share_of_the_rows_and_outer_bins_are_as_wide_as_their_neighbours() -> None:
+    shape = SimpleNamespace(
+        edges=np.array([1.5, 2.5, 4.5]), shares=np.array([0.2, 0.4, 0.3, 0.1]), values=np.zeros(4), missing=None
+    )
+    axes = mock.Mock()
+    shape_plot(axes, shape, "rating", reach=1.0)
+    (heights, ends), drawn_as = axes.stairs.call_args_list[0]
+    assert ends.tolist() == [0.5, 1.5, 2.5, 4.5, 6.5]
+    np.testing.assert_allclose(heights - drawn_as["baseline"], 1.25 * shape.shares)
 
 
 def test_where_bars_of_equal_units_could_not_be_seen_all_bins_have_equal_width() -> None:
