@@ -137,8 +137,8 @@ class LinearClassifier(BlockClassifier):
         """How much each feature moves the score of a model of bins, float64, in the order of the columns of `explain`.
 
         It is the standard deviation over the training rows of what the feature adds to the score, plus half of the standard
-        deviation of each interaction that it is in, as if the two features were independent. A model without bins raises an
-        AttributeError, because its weights depend on the units of the features.
+        deviation of each interaction that it is in. That of an interaction is computed as if its two features were independent of
+        each other. A model without bins raises an AttributeError, because its weights depend on the units of the features.
         """
         check_is_fitted(self)
         try:
@@ -183,7 +183,9 @@ class LinearClassifier(BlockClassifier):
         DataFrame
             A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. In a
             model of bins, a feature contributes the value of its shape, which has mean 0 over the training rows. In a linear
-            model, it contributes its weight times its value.
+            model, it contributes its weight times its value. Each category is a 0/1 feature, so ``Fault=Third Party`` may
+            contribute much because the row is *not* Third Party. For reasons, use ``as_model(model).reasons(X)`` of
+            `aucdist.model`, which has one term for each column.
 
         Raises
         ------
