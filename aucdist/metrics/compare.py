@@ -145,8 +145,8 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
     """
     areas, parts = _areas(members, scores, ddof=1)
     n_pos = members.sum(axis=0)
-    rows = list(zip(n_pos, len(members) - n_pos, strict=True))
-    return area_interval(float(np.mean(areas)), dot(parts, parts), rows, 0.95)
+    sides = zip(n_pos, len(members) - n_pos, strict=True)
+    return area_interval(float(np.mean(areas)), dot(parts, parts), [*sides], 0.95)
 
 
 def auc_test(y: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:
@@ -287,7 +287,7 @@ def sign_flip_test(
         n = int(carriers.sum())
         reach = most * (1 - (1 - level) ** (1 / n))
         low, high = max(value - reach, -most), min(value + reach, most)
-        p_value = 1.0 if abs(value) <= 1e-12 * most else min(1.0, 2 * 0.5**n)
+        p_value = 1.0 if abs(value) <= 1e-12 * most else 2 * 0.5**n
         return Difference(value * scale, low * scale, high * scale, p_value, level, "exact-bound", n_deciding)
     order = np.argsort(-(np.abs(parts) + abs(value) * carried), kind="stable")
     head, tail = order[:MAX_FLIPPED], order[MAX_FLIPPED:]
@@ -351,8 +351,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     NOT_NEGATIVE.check("test_over_train", test_over_train)
     value, spread = float(column.mean()), float(column.std(ddof=1))
     if spread <= 1e-15 * abs(value):
-        p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**n)
-        return Difference(value, -math.inf, math.inf, p_value, level, "exact-bound")
+        return Difference(value, -math.inf, math.inf, 2 * 0.5**n if value else 1.0, level, "exact-bound")
     return t_test(value, spread * math.sqrt(1 / n + test_over_train), n - 1, level, "corrected-t")
 
 

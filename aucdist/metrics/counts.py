@@ -300,8 +300,7 @@ def counts_of(
             *(dask.delayed(_counts_of_chunk)(positive, *chunk) for chunk in zip(*chunks, strict=True))
         )
         return functools.reduce(operator.add, counts)
-    signs = signs_of(y_true, pos_label, one_class=one_class)[1]
-    return ScoreCounts.from_scores(signs, y_score, sample_weight)
+    return ScoreCounts.from_scores(signs_of(y_true, pos_label, one_class=one_class)[1], y_score, sample_weight)
 
 
 def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> ScoreCounts:

@@ -424,8 +424,8 @@ class DecisionCosts:
 
     def __add__(self, other: "DecisionCosts") -> "DecisionCosts":
         """Return the costs of the decisions on the rows of both."""
-        mistakes = [np.concatenate(both) for both in zip(self.mistakes, other.mistakes, strict=True)]
-        return DecisionCosts(self.rows + other.rows, np.maximum(self.largest, other.largest), mistakes)
+        mistakes = map(np.concatenate, zip(self.mistakes, other.mistakes, strict=True))
+        return DecisionCosts(self.rows + other.rows, np.maximum(self.largest, other.largest), [*mistakes])
 
     def interval(self, level: float = 0.95) -> Estimate:
         """Return the mean cost of a row with its interval.

@@ -243,9 +243,12 @@ def search_options(features: Any) -> SearchOptions:
     }
     metric, readable = parameters.pop("metric", None), parameters.pop("readable", False)
     SWITCH.check("`readable` of `features: auto`", readable)
+    for key in parameters:
+        if key not in PARAMETERS:
+            raise unknown("option of `features: auto`:", key, ["metric", "readable", *PARAMETERS])
     if metric is None and not parameters:
         return SearchOptions(None, readable)
-    metrics = [m.kind for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")]
+    metrics = [m.kind for m in NAMED_METRICS.values() if m.needs not in ("decision", "probability")]
     if RENAMED.get(metric, metric) not in metrics:
         raise unknown("metric of `features: auto`:", metric, metrics)
     return SearchOptions(find_metric(metric, **parameters).name, readable)

@@ -102,8 +102,7 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
     inside = slice(up[0], right[0])
     u = np.concatenate(([up[1]], fpr[inside], [max_fpr]))
     v = np.concatenate(([min_tpr], tpr[inside], [right[1]])) - min_tpr
-    area = dot(np.diff(u), v[1:] + v[:-1]) / 2
-    return min(area / ((1 - min_tpr) * max_fpr), 1.0)
+    return min(dot(np.diff(u), v[1:] + v[:-1]) / 2 / ((1 - min_tpr) * max_fpr), 1.0)
 
 
 def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: float, level: float = 0.95) -> Estimate:

@@ -100,8 +100,9 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
             IntervalWarning,
             stacklevel=2,
         )
-    variance = delong_variance(counts) if fewest > 1 else 0.0
-    return area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level)
+    return area_interval(
+        area, delong_variance(counts) if fewest > 1 else 0.0, [(counts.rows_pos, counts.rows_neg)], level
+    )
 
 
 def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> Estimate:
@@ -155,8 +156,7 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
     pos_influence, neg_influence = precision_jackknife(counts)
     spread_pos = dot(counts.pos, pos_influence**2) * n_pos / (n_pos - 1)
     spread_neg = dot(counts.neg, neg_influence**2) * n_neg / (n_neg - 1)
-    variance = spread_pos + spread_neg
-    return Estimate(value, *share_interval(value, variance, n_pos, level), level, "score")
+    return Estimate(value, *share_interval(value, spread_pos + spread_neg, n_pos, level), level, "score")
 
 
 def precision_jackknife(counts: ScoreCounts) -> tuple[ndarray, ndarray]:

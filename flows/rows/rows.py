@@ -138,25 +138,22 @@ class Rows:
         each = self.each(parallel_map)
         if test.time is not None:
             split = find_time_split(each, _time_feature(test.time, schema), test.last, test.gap)
-            n_test, n_train = sum(split.n_test), sum(split.n_train)
-            n_pos, n_pos_train = split.n_test[1], split.n_train[1]
+            n_train, n_pos = sum(split.n_train), split.n_train[1]
         else:
             assert test.fraction is not None
             names = f"negative ({listed(schema.negative)})", f"positive ({listed(schema.positive)})"
             split = find_split(each, test.fraction, test.seed, n_classes=n_classes, names=names)
-            n_test, n_pos = sum(split.n_test), split.n_test[1] if n_classes is None else 0
-            n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
+            n_train, n_pos = self.n_samples - sum(split.n_test), self.n_pos - split.n_test[-1]
 
         def side(is_on_side: Callable[[Block], np.ndarray], n: int, n_pos: int) -> Rows:
-            n_bytes, n_pos = int(n / self.n_samples * self.n_bytes), n_pos if n_classes is None else 0
             return self._changed(
                 lambda block: block.take(is_on_side(block), index=block.index),
                 n_samples=n,
-                n_pos=n_pos,
-                n_bytes=n_bytes,
+                n_pos=n_pos if n_classes is None else 0,
+                n_bytes=int(n / self.n_samples * self.n_bytes),
             )
 
-        return side(split.is_train, n_train, n_pos_train), side(split.is_test, n_test, n_pos), split
+        return side(split.is_train, n_train, n_pos), side(split.is_test, sum(split.n_test), split.n_test[-1]), split
 
     def with_features(self, kept: Sequence[int]) -> "Rows":
         """Return the same rows with some of their features, given by their places."""
@@ -286,7 +283,7 @@ class TrainTestRows:
         have; test rows may have more sets.
     `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
     `calibration`: rows that are not fitted but set the threshold.
-    `per_day`: ``test`` rows and ``training`` rows in a day, where they are split by time.
+    `per_day`: ``test`` rows and ``training`` rows in a day, where they are split by a column of dates.
     """
 
     name: str
@@ -315,8 +312,9 @@ class TrainTestRows:
         if self.sets is not None:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1
         if test is not None and not test.is_separate_data_set:
-            train, held_out, split_facts = self.train.split(test, self.schema, n_classes, parallel_map)
-            rows = replace(rows, train=train, test=held_out, per_day=getattr(split_facts, "per_day", {}))
+            train, held_out, facts = self.train.split(test, self.schema, n_classes, parallel_map)
+            dated = (test.time or "").removesuffix(".days") in self.schema.dates
+            rows = replace(rows, train=train, test=held_out, per_day=getattr(facts, "per_day", {}) if dated else {})
         if config.threshold_rows is not None:
             split = TestConfig(fraction=config.threshold_rows, seed=CALIBRATION_SEED)
             if test is not None and test.time is not None:

@@ -85,7 +85,7 @@ class RunConfig(Strict):
         data, point = self.data, self.operating_point
         if point is None:
             return
-        if point.per == "day" and (data.test is None or data.test.time is None):
+        if data.test is None or data.test.time is None:
             point.requirement(None)
         # training rows are held out for a guarantee, unless the configuration names threshold rows or out-of-fold scores
         stated = point.out_of_fold and "out_of_fold" in point.model_fields_set

@@ -294,6 +294,9 @@ def fit_and_evaluate(
     observer.about(rows.size())
     rows, blocks = drop_small_classes(rows.without_copies(), blocks, observer)
     check_costs_of_rows(blocks.train, point)
+    per_day = rows.per_day.get("training")
+    if point:
+        point.requirement(per_day)
     if model.chooses_features:
         options = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map()), observer
         model, search = stages("choose features", choose_feature_map, model, blocks.train, *options)
@@ -302,7 +305,7 @@ def fit_and_evaluate(
     if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
         starts = start_weights(load_model(start), model.built, rows, observer)
     estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
-    evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, rows.per_day.get("training"))
+    evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, per_day)
     training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
     free = bands = None
     if config.shapes.requested:

@@ -238,7 +238,7 @@ def evaluate(
     column, what training rows cost at each score is counted, too. Warnings go to `observer`.
 
     `point`: the operating point.
-    `rows_per_day`: training rows in a day, where rows are split by time.
+    `rows_per_day`: training rows in a day, where rows are split by a column of dates.
     """
     own_costs = None if point is None else point.row_costs
     models, set_on, test, groups = estimator.class_models, "training", None, None
@@ -272,9 +272,7 @@ def evaluate(
             held_out = mapped_rows(model, held_out)
             threshold_counts = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
         elif set_on == "out_of_fold":
-            threshold_counts = (
-                fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
-            )
+            threshold_counts = fit.unseen if fit.unseen and own_costs is None else out_of_fold(model, rows, own_costs)
         if point is not None:
             with errors_name_class(estimator, k):
                 threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day)

@@ -232,3 +232,19 @@ def test_an_operating_point_with_its_earlier_keys_is_read() -> None:
     now = {"target": {"cost": cost}}
     for point in (now, {"wanted": {"cost": {"false_alarm": 1.0, "miss": 2.0}}}):
         assert parse_checked(json.dumps(point).encode(), OperatingPoint, "point") == now
+
+
+def test_a_column_of_numbers_has_no_days(tmp_path: Path) -> None:
+    """With years as numbers, a year would count as a day."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"Year": np.repeat(np.arange(2000, 2020), 50), "a": random.normal(size=1000)})
+    table["ill"] = (random.random(1000) < np.where(table["a"] > 0, 0.5, 0.1)).astype(int)
+    config = write_config(
+        tmp_path, table, {"label": "ill", "positive": "1"}, {"test": {"time": "Year"}}, baselines=False
+    )
+    with pytest.raises(InputError, match="split by a column of dates, not of numbers"):
+        trained(config, "operating_point={alerts: 5, per: day}", output=tmp_path / "refused")
+    run = str(trained(config, "operating_point={alerts: 0.1}", output=tmp_path / "runs")["run"])
+    assert "alerts_per_day" not in read_about(run)["operating_point"]
+    with pytest.raises(InputError, match="split by a column of dates, not of numbers"):
+        change(run, alerts=5, per="day")

@@ -141,6 +141,8 @@ def test_python_chooses_features_by_another_metric(monkeypatch):
         PairwiseHingeClassifier(features={"map": "auto", "metric": "average_precison"}).fit(X, y)
     with pytest.raises(InputError, match="`readable` of `features: auto` must be True or False; got 'yes'"):
         PairwiseHingeClassifier(features={"map": "auto", "readable": "yes"}).fit(X, y)
+    with pytest.raises(InputError, match=r"unknown option of `features: auto`: 'readible'\. Did you mean 'readable'"):
+        PairwiseHingeClassifier(features={"map": "auto", "readible": True}).fit(X, y)
     with pytest.raises(InputError, match=r"'autos'\. Did you mean 'auto'"):
         PairwiseHingeClassifier(features="autos").fit(X, y)
 
