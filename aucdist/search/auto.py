@@ -355,7 +355,8 @@ def choose_features(
     rows : Blocks or ClassBlocks
         The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
     readable : bool
-        Whether to try only maps that can be read, see `candidates`. Of many rows without groups a sample is then used.
+        Whether to try only maps that can be read, see `candidates`. A sample of many rows is then used, unless they have
+        groups or the model is trained for the top of the list.
     whole : ndarray of int64, optional
         The group of each row, indexed by row id. Folds keep these groups whole; pairs ignore them.
     note : callable
@@ -385,7 +386,9 @@ def choose_features(
     if estimator.get_params().get("random_state", 0) is None:
         estimator.set_params(random_state=0)
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
-    may_draw = readable and class_blocks is None and estimator.resolved_solver.sample_weight
+    # A sample has too few of the rows that decide at the top of the list, and a number of false positives means more there.
+    over_all_pairs = trained_max_fpr(estimator, n_neg) is None
+    may_draw = readable and over_all_pairs and class_blocks is None and estimator.resolved_solver.sample_weight
     if may_draw and not (blocks.has_groups or blocks.has_grades) and blocks.n_samples > 2 * DRAWN_ROWS:
         drawn = draw_rows(blocks, DRAWN_ROWS)
         note(f"folds choose the feature map on {drawn.n_samples:,} of the {blocks.n_samples:,} rows")

@@ -161,6 +161,17 @@ def test_python_chooses_a_readable_map():
         model.set_params(features="auto").fit(X, one)
 
 
+@pytest.mark.parametrize(
+    ("options", "are_drawn"), [({}, True), ({"max_false_positives": 5}, False), ({"max_fpr": 0.1}, False)]
+)
+def test_a_sample_chooses_a_readable_map_for_many_rows_unless_the_top_decides(monkeypatch, options, are_drawn):
+    monkeypatch.setattr(auto, "DRAWN_ROWS", 40)
+    blocks, notes = LocalBlocks([rows(400)]), []
+    estimator = PairwiseHingeClassifier(tol=1e-2, **options)
+    auto.choose_features(estimator, blocks, missing=False, readable=True, lam=0.1, note=notes.append)
+    assert any("of the 400 rows" in note for note in notes) == are_drawn
+
+
 # ---- rows behind a mask give the same bits as rows of their own -------------------------------
 
 
