@@ -147,10 +147,9 @@ def _two_classes(report: Report) -> Json:
             "Expected calibration error": probability.expected_calibration_error,
         }
         losses = [(name, number_text(metric(counts))) for name, metric in metrics.items()]
-        description = ", ".join(f"{name} {value}" for name, value in losses)
         reliability = {
             "figure": plots.inline_svg(
-                "reliability", "Reliability", description, plots.reliability_diagram, counts=counts
+                "reliability", "Reliability", ", ".join(map(" ".join, losses)), plots.reliability_diagram, counts=counts
             ),
             "losses": losses,
         }
@@ -208,6 +207,13 @@ def _warnings_of_two(
         )
     if not report.classes[0][1]:
         texts.append(NO_TEST_ROWS)
+    search, split = (report.run.get(name, {}) for name in ("search", "threshold_rows"))
+    if interval and search.get("metric") == "auc" and interval.high < (search["interval"] or [0])[0]:
+        expect = "The test rows are later than those of the folds: expect" if split.get("test_per_day") else "Expect"
+        texts.append(
+            f"The AUC of the {rows} rows ({interval.value:.3f}) is far below the AUC of the search ({search['score']:.3f}). "
+            f"{expect} the value of the {rows} rows."
+        )
     if interval and interval.low <= 0.5:
         texts.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
@@ -239,11 +245,14 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         share, n_pos = share_of_positives(shown), shown.n_pos
         # rows without weights and groups
         if share < RARE_SHARE and n_pos > 1 and interval and not groups.get("grouped"):
-            highest = (
-                f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
-                f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive."
+            sentences.insert(
+                0,
+                (
+                    "Highest scores",
+                    f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
+                    f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive.",
+                ),
             )
-            sentences.insert(0, ("Highest scores", highest))
     return [row for row in sentences if row[1]]
 
 
@@ -266,12 +275,13 @@ def _beside_baselines(report: Report, rows: str) -> tuple[str, str]:
         grid.append(f"features: [{report.map_name or 'null'}, {{map: bins, interactions: 10}}]")
     if "lam" not in report.run.get("search", {}).get("best", {}):
         grid.append("lam: [1e-2, 1e-3, 1e-4, 1e-5]")
+    config = f"{shlex.quote(report.run['run'])}/config.yaml"
     if grid:
-        command = f"aucdist cv {shlex.quote(report.run['run'])}/config.yaml --set metric=average_precision"
-        advice = (
-            f"To look for a better model that can still be read, run `{command} --set 'grid={{{', '.join(grid)}}}'`. "
-        )
-    advice += "If nobody has to read it, take what ranks best: `--set model.features=auto` also tries trees."
+        command = f"aucdist cv {config} --set metric=average_precision --set 'grid={{{', '.join(grid)}}}'"
+        advice = f"To look for a better model that can still be read, run `{command}`. "
+    # the configuration has the value of lam, and with it no other value would be tried
+    command = f"{report.command} {config} --set model.features=auto --set model.lam=null"
+    advice += f"If nobody has to read it, take what ranks best: run `{command}`, which also tries trees."
     return " ".join(compared), advice
 
 

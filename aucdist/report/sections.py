@@ -222,7 +222,7 @@ def shape_plot(
         ends, name = np.arange(len(shape.values) + 1.0), f"{name}, bins of equal width"
         at, texts = _edge_ticks(shape.edges, 1.0)
         axes.set(xticks=at, xticklabels=texts)
-    heights = low + 0.5 * reach * shape.shares / float(shape.shares.max())
+    heights = low + 0.5 * reach * shape.shares / shape.shares.max()
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
     axes.axhline(0.0, color=MUTED)
     if band is not None:

@@ -240,8 +240,9 @@ def guarantee_text(point: Json) -> str:
         text += " This is approximate, because five other models gave these scores." * (
             set_on_of(point) == "out_of_fold"
         )
-        refuted = f" The test rows contradict it: new rows are not drawn like the {known} rows. Do not rely on this guarantee."
-        return text + refuted * (NOT_CHANCE in _beside_target(point))
+        if NOT_CHANCE in _beside_target(point):
+            text += f" The test rows contradict it: new rows are not drawn like the {known} rows. Do not rely on this guarantee."
+        return text
     share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
     best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
     return f"No threshold can guarantee {goal} with {sure}, given {rows}. The best guarantee is a {noun} of at {bound} {best} %."
@@ -276,14 +277,20 @@ def search_verdict(search: Json) -> str:
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
-    """Return the values of parameters as text."""
-    return ", ".join(f"{name} {value_text(value)}" for name, value in parameters.items())
+    """Return the values of parameters as text, without directions where there are none."""
+    return ", ".join(
+        f"{name} {value_text(value)}" for name, value in parameters.items() if (name, value) != ("monotone", None)
+    )
 
 
 def value_text(value: Any) -> str:
     """Return the value of a parameter as text; for a feature map, its name and its parameters."""
     if isinstance(value, Mapping):
-        arguments = [f"{name} {value_text(v)}" for name, v in value.items() if name != "map"]
+        arguments = [
+            f"{v} interaction{'s' * (v != 1)}" if name == "interactions" else f"{name} {value_text(v)}"
+            for name, v in value.items()
+            if name != "map"
+        ]
         return f"{value.get('map', '')}{' with ' if arguments and 'map' in value else ''}{', '.join(arguments)}"
     if value is None:
         return "none"
@@ -324,12 +331,12 @@ def directions_text(free: Json) -> str:
     monotone = free["monotone"]
     less = 100.0 * (1.0 - free["objective"] / monotone["objective"]) if monotone["objective"] > 0.0 else 0.0
     by = f" ({number_text(less, 2)} % less)" if less > 0.0 else ""
-    objectives = [number_text(value, 5) for value in (monotone["objective"], free["objective"])]
     key, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
-    areas = [auc_text(area, other) for area, other in ((monotone[key], free[key]), (free[key], monotone[key]))]
+    areas = monotone[key], free[key]  # both get the same decimals
     return (
-        f"With monotonic constraints the objective is {objectives[0]} and the {rows} AUC is {areas[0]}. Without them "
-        f"the objective is {objectives[1]}{by} and the AUC is {areas[1]}."
+        f"With monotonic constraints the objective is {number_text(monotone['objective'], 5)} and the {rows} AUC is "
+        f"{auc_text(*areas)}. Without them the objective is {number_text(free['objective'], 5)}{by} and the AUC is "
+        f"{auc_text(*areas[::-1])}."
     )
 
 

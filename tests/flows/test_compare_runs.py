@@ -155,7 +155,7 @@ BINS = {"features": {"map": "bins", "interactions": 10}, "lam": 1.0}
         (("{", SAME), None, ["", ""]),
         # A search is named by what it chose.
         ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, ["(lam 5.0)", "(lam 1.0)"]),
-        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, ["(default features)", "(features bins with interactions 10)"]),
+        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, ["(default features)", "(features bins with 10 interactions)"]),
     ],
 )  # fmt: skip
 def test_runs_of_one_name_are_named_by_their_folders_and_what_differs(

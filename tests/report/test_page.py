@@ -352,13 +352,13 @@ def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(repor
     maps, lam = "features: [bins, {map: bins, interactions: 10}]", "lam: [1e-2, 1e-3, 1e-4, 1e-5]"
     grid = lam if pairs else f"{maps}, {lam}"
     command = f"aucdist cv '{run}'/config.yaml --set metric=average_precision --set 'grid={{{grid}}}'"
-    last = "take what ranks best: --set model.features=auto also tries trees."
-    assert f"run {command} . If nobody has to read it, {last}" in text
+    best = f"aucdist train '{run}'/config.yaml --set model.features=auto --set model.lam=null , which also tries trees."
+    assert f"run {command} . If nobody has to read it, take what ranks best: run {best}" in text
     searched = search([row({"lam": 0.1}, [0.8, 0.9]), row({"lam": 0.2}, [0.7, 0.8])])
     text = text_of(render_run_page(with_search(bins, searched))).replace("&#39;", "'")
     assert lam not in text
     assert ("'grid={features:" in text) == (not pairs)
-    assert last in text
+    assert best in text
 
 
 def test_hostile_text_is_escaped_everywhere(report):
@@ -602,6 +602,25 @@ def test_the_paragraphs_state_folds_rule_and_score(report):
     assert "a fold failed" in search_verdict(time)
     equal = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "duplicates": "together"})
     assert "equal rows kept together" in text(equal)
+    for fitted in (3, 5):
+        said = text(search(PATH, folds={"number": 5, "fitted": fitted, "repeats": 1, "seed": 0}))
+        assert ("The search planned 5 folds and ended after 3." in said) == (fitted == 3)
+        assert ("5-fold" in said) == (fitted == 5)
+
+
+@pytest.mark.parametrize(
+    ("by_time", "metric", "low"), [(1.0, "auc", 0.95), (None, "auc", 0.95), (1.0, "auc", 0.5), (1.0, "group_auc", 0.95)]
+)
+def test_a_test_auc_far_below_that_of_the_search_is_a_warning(report, by_time, metric, low):
+    far = search(PATH, score=0.97, interval=[low, 0.98], metric=metric)
+    run = report.run | {"search": far, "threshold_rows": {"rows": "training", "test_per_day": by_time}}
+    shown = text_of(render_run_page(replace(report, run=run)))
+    warned = metric == "auc" and low > 0.9
+    assert ("is far below the AUC of the search (0.970). " in shown) == warned
+    assert ("The test rows are later than those of the folds: expect the value of the test rows." in shown) == (
+        warned and by_time is not None
+    )
+    assert ("0.970). Expect the value of the test rows." in shown) == (warned and by_time is None)
 
 
 def test_a_long_table_shows_the_best():

@@ -139,7 +139,7 @@ def test_a_readable_map_is_chosen_and_its_model_can_be_explained(tmp_path: Path)
     search = read_about(result["run"])["search"]
     assert search["metric"] == "average_precision"
     assert search["best"]["features"] == {"map": "bins", "interactions": 1}
-    assert any("chose monotone none, features bins with interactions 1, lam" in line for line in observer.lines)
+    assert any("chose features bins with 1 interaction, lam" in line for line in observer.lines)
     explained = load_model(f"{result['run']}/model").explain(X[:2])
     assert explained.shape == (2, 4)  # a constant, two features and their interaction
 
@@ -154,7 +154,7 @@ def test_where_folds_cannot_choose_a_readable_map_the_model_has_bins_with_intera
     source = {"label": "clicked", "positive": "yes", "missing": "keep"}
     config, observer = write_config(tmp_path, one, source, {"impute": "median"}, model=model), Following()
     result = trained(config, output=tmp_path, observer=observer)
-    said = "folds cannot choose the feature map, so it is bins with interactions 3: 1 positive rows cannot be divided"
+    said = "folds cannot choose the feature map, so it is bins with 3 interactions: 1 positive rows cannot be divided"
     assert any(said in line for line in observer.lines)
     assert load_model(f"{result['run']}/model").about["parameters"]["features"] == {"map": "bins", "interactions": 3}
     with pytest.raises(InputError, match="1 positive rows cannot be divided"):
