@@ -80,6 +80,7 @@ class Report:
     `map_name`: the feature map of the model: the certificate is given the map.
     `max_fpr`: the false positive rate up to which the partial AUC was trained for.
     `leaks`: what makes the test look better than new rows will.
+    `time`: the column by which the test rows are the last ones; None if they are not.
 
     For several classes:
 
@@ -103,6 +104,7 @@ class Report:
     map_name: str | None = None
     max_fpr: float | None = None
     leaks: Sequence[str] = ()
+    time: str | None = None
     confusions: np.ndarray | None = None
 
 
@@ -207,12 +209,12 @@ def _warnings_of_two(
         )
     if not report.classes[0][1]:
         texts.append(NO_TEST_ROWS)
-    search, split = (report.run.get(name, {}) for name in ("search", "threshold_rows"))
+    search = report.run.get("search", {})
     if interval and search.get("metric") == "auc" and interval.high < (search["interval"] or [0])[0]:
-        expect = "The test rows are later than those of the folds: expect" if split.get("test_per_day") else "Expect"
         texts.append(
             f"The AUC of the {rows} rows ({interval.value:.3f}) is far below the AUC of the search ({search['score']:.3f}). "
-            f"{expect} the value of the {rows} rows."
+            f"{'The test rows are later than those of the folds: expect' if report.time else 'Expect'} the value of the "
+            f"{rows} rows."
         )
     if interval and interval.low <= 0.5:
         texts.append(

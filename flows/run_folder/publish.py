@@ -63,9 +63,14 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
     if (test := fitted.evaluation.test) is not None:
         pq.write_table(scores_table(test, classes, fitted.named_groups), draft / SCORES, compression="zstd")
-    result = result | details_of(fitted) | ({} if fitted.search is None else {"search": fitted.search})
-    page = render_run_page(report_of(fitted, result, config, command))
-    for name, text in ((CONFIG, config), ("report.html", page), (METRICS, json_text(result))):
+    result = result | details_of(fitted)
+    if fitted.search is not None:
+        result["search"] = fitted.search
+    for name, text in (
+        (CONFIG, config),
+        ("report.html", render_run_page(report_of(fitted, result, config, command))),
+        (METRICS, json_text(result)),
+    ):
         (draft / name).write_text(text, encoding="utf-8")
     folder.publish()
 
@@ -127,9 +132,8 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     names, additive = list(rows.schema.feature_names), None
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
-        parts = additive_in_units(estimator.shapes(), rows.preprocessor)
         additive = additive_section(
-            parts,
+            additive_in_units(estimator.shapes(), rows.preprocessor),
             rows.schema,
             getattr(estimator, "monotone_", None),
             fitted.bands,
@@ -150,6 +154,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=trained_max_fpr(estimator, class_evaluation.train.n_neg),
         leaks=fitted.leaks,
+        time=getattr(fitted.config.data.test, "time", None),
     )
 
 
@@ -162,10 +167,9 @@ def facts_of(rows: TrainTestRows) -> Json:
 
     two_class_facts: Json = {}
     if not schema.classes:  # with several, the schema has the first of them as the positive one
-        negative = "negative class" if len(schema.negative) == 1 else "negative classes"
         two_class_facts = {
             "positive class": ", ".join(schema.positive),
-            negative: ", ".join(schema.negative),
+            f"negative class{'es' * (len(schema.negative) > 1)}": ", ".join(schema.negative),
             "positive training rows": positives(rows.train),
             "positive test rows": rows.test and positives(rows.test),
         }

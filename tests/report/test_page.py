@@ -609,12 +609,12 @@ def test_the_paragraphs_state_folds_rule_and_score(report):
 
 
 @pytest.mark.parametrize(
-    ("by_time", "metric", "low"), [(1.0, "auc", 0.95), (None, "auc", 0.95), (1.0, "auc", 0.5), (1.0, "group_auc", 0.95)]
+    ("by_time", "metric", "low"),
+    [("year", "auc", 0.95), (None, "auc", 0.95), ("year", "auc", 0.5), ("year", "group_auc", 0.95)],
 )
 def test_a_test_auc_far_below_that_of_the_search_is_a_warning(report, by_time, metric, low):
     far = search(PATH, score=0.97, interval=[low, 0.98], metric=metric)
-    run = report.run | {"search": far, "threshold_rows": {"rows": "training", "test_per_day": by_time}}
-    shown = text_of(render_run_page(replace(report, run=run)))
+    shown = text_of(render_run_page(with_search(replace(report, time=by_time), far)))
     warned = metric == "auc" and low > 0.9
     assert ("is far below the AUC of the search (0.970). " in shown) == warned
     assert ("The test rows are later than those of the folds: expect the value of the test rows." in shown) == (
