@@ -223,8 +223,7 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
     table, schema = model.explain(block.X), model.schema
     scores = table.sum(axis=1)
     column = {schema.feature_names[j]: name for name, features in schema.by_column().items() for j in features}
-    adds = table.iloc[:, :-1].rename(columns=column)
-    return adds.T.groupby(level=0, sort=False).sum().T, scores
+    return table.iloc[:, :-1].rename(columns=column).T.groupby(level=0, sort=False).sum().T, scores
 
 
 def _verdict(record: Json) -> list[tuple[str, str]]:

@@ -97,7 +97,8 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
 
 OUR_WORDS = {
     "^No such option": "there is no option", "^Missing (.*)[.]": r"the \1 is missing: add it",
-    "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1, or quote a value with blanks",
+    "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1, quote a value with blanks, or "
+    "name one where a pattern such as trained/* matches several",
     "^Option": "the option",
 }  # fmt: skip
 """What errors in arguments say in place of Click's words."""
@@ -118,6 +119,7 @@ app = Commands(
     help="Train linear and additive models that rank a rare class above the rest. The default loss is over all pairs of a "
     "positive and a negative row. Fits of convex losses end with a proof of how close to the optimum they are. In Python: "
     "help('aucdist').",
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch` or `keep-current`, 130 interrupted, 143 "
     "terminated.",
     params=[

@@ -150,8 +150,11 @@ def compare(config: CompareConfig) -> Json:
 
 def compared_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist compare` prints."""
-    skipped = [f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]]
-    return [*skipped, *sentences(result), f"report: {result['run']}/report.html"]
+    return [
+        *(f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]),
+        *sentences(result),
+        f"report: {result['run']}/report.html",
+    ]
 
 
 def read_run(url: str) -> Run:
@@ -391,7 +394,7 @@ def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
     settings, names = [], ends if len(set(ends)) == len(ends) else list(folders)
     with suppress(InputError):  # without a readable `config.yaml` there are no settings
         settings = list(map(_settings, runs))
-    keys = list(dict.fromkeys(key for setting in settings for key in setting))
+    keys = dict.fromkeys(key for setting in settings for key in setting)
     differing_keys = [key for key in keys if len({repr(setting.get(key)) for setting in settings}) > 1]
     parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
     if named := next((part for part in parts if part), [])[:MAX_KEYS]:
@@ -402,15 +405,16 @@ def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
 
 def _settings(run: Run) -> Json:
     config = configuration_of(run.url)
-    chosen = run.about["search"]["best"] if "search" in run.about else {}
-    setting = flattened({key: value for key, value in config.items() if key not in IGNORED_KEYS})
-    return setting | {f"model.{key}": value for key, value in chosen.items()}
+    model = config.pop("model", {}) | run.about.get("search", {"best": {}})["best"]  # a map is one setting
+    return flattened({key: value for key, value in config.items() if key not in IGNORED_KEYS}) | {
+        f"model.{key}": value for key, value in model.items()
+    }
 
 
 def _setting_text(key: str, value: Any) -> str:
-    """Return a setting in words; a value of None is the default, or no feature map or search."""
+    """Return a setting in words; a value of None is the default, or no search."""
     is_search_key = key.startswith(("grid.", "folds."))
     name = key.replace(".", " ") if is_search_key else key.rpartition(".")[2]
     if value is None:
-        return f"no {name}" if is_search_key or ".features." in key else f"default {name}"
+        return f"{'no' if is_search_key else 'default'} {name}"
     return f"{name} {value_text(value) if isinstance(value, Mapping) else value}"

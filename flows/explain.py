@@ -96,8 +96,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             table = pd.concat(
                 [_table(*models[name], rows, ids, name, reasons.get(name)) for name in models], ignore_index=True
             )
-            source = source_of(config)
-            if absolute(config.output) in map(absolute, source.format_of().part_urls()):
+            if absolute(config.output) in map(absolute, source_of(config).format_of().part_urls()):
                 raise InputError(f"{shown(config.output)} is a file of the data: name another one with --output")
             write_bytes(
                 config.output,

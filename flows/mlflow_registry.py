@@ -102,8 +102,9 @@ class Registry:
     def fetch(self, version: int) -> str:
         """Download a version, and return the folder of its model."""
         uri, folder = f"{SCHEME}/{self.target.name}/{version}", str(self.folder / "in-use")
-        downloaded = Path(self.mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder))
-        model = downloaded / "data" / MODEL_FOLDER
+        model = (
+            Path(self.mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder)) / "data" / MODEL_FOLDER
+        )
         if not (model / MODEL_FILE).is_file():
             raise InputError(
                 f"version {version} of {self.target.url} is not a model of aucdist: give --if always, or another alias"
@@ -117,9 +118,9 @@ class Registry:
         if exists(f"{run}/{METRICS}"):
             mlflow.log_metrics(metrics_of(read_about(run)))
         if exists(f"{run}/{CONFIG}"):
-            settings = configuration_of(run).get("model", {})
+            settings = configuration_of(run).get("model", {}).items()
             mlflow.log_params(
-                {name: str(value)[:MAX_PARAMETER_LENGTH] for name, value in settings.items() if value is not None}
+                {name: str(value)[:MAX_PARAMETER_LENGTH] for name, value in settings if value is not None}
             )
         for name in (CONFIG, REPORT):
             if exists(f"{run}/{name}"):

@@ -236,7 +236,8 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
         raise InputError("a scorecard needs bins: train the model with `features: bins`")
     if steps.interactions:
         raise InputError(
-            "each line of a scorecard has one feature, and this model has interactions: train it with `interactions: 0`"
+            "each line of a scorecard has one feature, and this model has interactions. Train again with "
+            "`--set model.features=bins --set model.lam=1e-2`"
         )
     if described.unit_rows:
         raise InputError(
@@ -435,8 +436,7 @@ def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
         lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
         return "\n".join(lines).encode()
     groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
-    page = render_template(
+    return render_template(
         Path(__file__).with_name("card.html"),
         title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
-    )  # fmt: skip
-    return page.encode()
+    ).encode()  # fmt: skip

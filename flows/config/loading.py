@@ -84,8 +84,7 @@ class Strict(BaseModel):
     def _keys_and_numbers(cls, content: Any) -> Any:
         """Refuse other values than mappings, unknown keys, and true and false for numbers, which pydantic reads as 1 and 0."""
         if not isinstance(content, dict | BaseModel):
-            keys = ", ".join(list(cls.model_fields)[:4])
-            raise ValueError(f"must be a mapping with keys such as {keys}")
+            raise ValueError(f"must be a mapping with keys such as {', '.join(list(cls.model_fields)[:4])}")
         if cls.model_config["extra"] == "forbid":
             refuse_unknown_keys(content, cls.model_fields)
         for key, value in content.items() if isinstance(content, dict) else ():
@@ -260,6 +259,9 @@ def config_of(
     return validated(model, find_sources(raw, folder), where)
 
 
+GRID_EXAMPLE = "grid must be given", "grid must be given, as in --set 'grid={lam: [1e-3, 1e-2]}'"
+
+
 def validated(model: type[Config], content: Any, where: str, options: Mapping[str, str] = {}) -> Config:
     """Return the configuration of parsed content.
 
@@ -274,7 +276,7 @@ def validated(model: type[Config], content: Any, where: str, options: Mapping[st
             first, dot, rest = key.partition(".")
             text = re.sub("`(\\w+)`", lambda name: options.get(name[1], name[0]), text)
             lines.append(": ".join(filter(None, (where, f"{options.get(first, first)}{dot}{rest}", text))))
-        raise InputError(hide("\n".join(lines)).replace(": must", " must")) from None
+        raise InputError(hide("\n".join(lines)).replace(": must", " must").replace(*GRID_EXAMPLE)) from None
 
 
 def read_mapping(path: Path) -> Json:

@@ -118,7 +118,7 @@ def test_a_reader_that_stops_reading_ends_the_command_silently(monkeypatch: pyte
 def test_version_and_help() -> None:
     assert run("--version")[0].startswith("aucdist 0.")
     for args in ([], ["train"], ["data"], ["data", "show"]):
-        assert "Usage" in run(*args, "--help")[0]
+        assert "Usage" in run(*args, "--help")[0] == run(*args, "-h")[0]
 
 
 @pytest.mark.parametrize("moment", ["Command.as_click", "config_from_options"])

@@ -155,6 +155,10 @@ BINS = {"features": {"map": "bins", "interactions": 10}, "lam": 1.0}
         (("{", SAME), None, ["", ""]),
         # A search is named by what it chose.
         ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, ["(lam 5.0)", "(lam 1.0)"]),
+        # A map is one setting, however it is written.
+        ((SAME | {"model": {"features": "bins"}}, SAME | {"model": {"features": {"map": "auto", "readable": True}}}),
+         {"features": {"map": "bins", "interactions": 40}},
+         ["(features bins)", "(features bins with 40 interactions)"]),
         ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, ["(default features)", "(features bins with 10 interactions)"]),
     ],
 )  # fmt: skip

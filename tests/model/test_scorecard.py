@@ -219,6 +219,19 @@ def test_what_cannot_be_a_card_is_refused(make, message):
         make(model(0))
 
 
+def test_a_card_of_interactions_is_refused_with_the_settings_that_make_one():
+    X = rows(0)[:, [0, 3]]
+    block = Block.of(X, np.where(X[:, 0] * (X[:, 1] - 1.0) > 0.3, 1, -1))
+    fitted = BinExpander(bins=4, interactions=1).fit_blocks(LocalBlocks([block]))
+    coef = np.ones(fitted.n_features_out)
+    schema = Schema(("age", "kind"), "bad", ("yes",), ("no",), {})
+    pairs = linear_model(coef, 0.4, schema, Preprocessor((), "none", None, None, "keep"), {}, LOGIT, fitted)
+    with pytest.raises(
+        InputError, match=r"interactions\. Train again with `--set model.features=bins --set model.lam=1e-2`"
+    ):
+        to_scorecard(pairs)
+
+
 def test_missing_values_keep_their_line():
     X = np.column_stack(
         [
