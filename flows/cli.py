@@ -45,8 +45,9 @@ class Commands(click.Group):
         """
         if self.above:
             return super().parse_args(ctx, args)
-        pairs = zip(("", *args), args, strict=False)
-        return super().parse_args(ctx, [a if before == "--set" else _entered(a) for before, a in pairs])
+        return super().parse_args(
+            ctx, [a if before == "--set" else _entered(a) for before, a in zip(("", *args), args, strict=False)]
+        )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of `commands.toml`. A group stands at its first command."""

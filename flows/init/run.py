@@ -104,8 +104,6 @@ def init(config: InitConfig) -> Json:
     """
     name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
     file = config.output or Path(f"{name}.yaml")
-    if not config.force:
-        files.refuse_existing(str(file))
     described = describe(name, source, file, time=config.time, groups=config.groups)
     files.write_bytes(str(file.absolute()), described.text.encode(), new=not config.force)
     return {

@@ -169,6 +169,7 @@ OF_Y = ("--label", "y")
         ("f.csv", "a,y\n1,0\n2,1\na,y\n3,0\n", OF_Y, "line 4: the header is repeated here"),
         ("f.csv", "a,y\r1,0\r2,1\r", OF_Y, "lines end in CR alone"),
         ("f.csv", "a,y\n1,0\n2,1\n", (*OF_Y, "--output", "there.yaml"), "there.yaml already exists"),
+        ("f.csv", "a,y\n1,0\n2,1\n", ("--label", "z", "--output", "there.yaml"), "unknown column in `label`: 'z'"),
         ("f.csv", "a,y\n1,0\n2,1\n", (*OF_Y, "--set", "format=shards"), "shards"),
         ("f.csv", "a,b\n1,2\n", (), "needs `label`"),
         ("f.txt", "hello there\n", (), "needs `label`"),
@@ -245,7 +246,10 @@ def test_a_new_category_and_a_missing_cell_of_new_rows_do_not_stop_a_score(tmp_p
     new.loc[0, "age"], new.loc[1, "dept"], new.loc[2, "dept"] = None, None, "c"
     new.to_csv(tmp_path / "new.csv", index=False)
     lines = run("score", result["run"], tmp_path / "new.csv", tmp_path / "scores")[0].splitlines()
-    assert lines[1:] == ["missing values: age 1", "unknown values: dept 2"]
+    assert lines[1:] == [
+        "missing values: age 1",
+        "unknown values, which no training row had (a missing value may be one): dept 2",
+    ]
     scores = pd.read_parquet(tmp_path / "scores")["score"].to_numpy()
     assert np.isfinite(scores).all()
     model = load_model(f"{result['run']}/model")
