@@ -99,7 +99,8 @@ class TestConfig(Strict):
     """A column of numbers, or one of `dates` whose list has `days`. The last rows by this column are the test rows.
     Rows without a time are training rows."""
     last: Share = 0.2
-    """With `time`: the share of the rows that are test rows."""
+    """With `time`: the share of the rows that are test rows. Rows of the same time stay together. So the share may be
+    far from this one if there are few different times, such as years."""
     gap: Gap = 0.0
     """With `time`, in its unit (days for dates): the gap between training and test rows. Rows that come less than this
     before the first test row are left out, because their labels would not be known yet."""
