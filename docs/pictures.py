@@ -23,7 +23,7 @@ PAGES = ROOT / "docs" / "pages"
 SOURCES = ROOT / "aucdist" / "report"
 PICTURES = {
     "report": (PAGES / "report.png", 1100, 1975),
-    "report-shapes": (PAGES / "images" / "report-shapes.png", 1000, 1725),
+    "report-shapes": (PAGES / "images" / "report-shapes.png", 1000, 1816),
     "watch": (PAGES / "watch.png", 1300, 1480),
 }
 """The file of each picture, and its size."""
