@@ -154,6 +154,7 @@ def keyword_parameters(**constraints: Constraint) -> Callable[[type[T]], type[T]
     """
 
     def decorator(cls: type[T]) -> type[T]:
+        """Give a class its constraints, and make it a dataclass of keywords."""
         cls._parameter_constraints = constraints  # type: ignore[attr-defined]
         return dataclass(kw_only=True, eq=False, repr=False)(cls)
 

@@ -124,8 +124,8 @@ def compare(config: CompareConfig) -> Json:
     """Compare runs, and write a folder with a report.
 
     Returns what ``aucdist compare --json`` prints.
-    Raises InputError if there are fewer than two runs, if one is damaged or
-        has no test scores, or if their test rows or classes differ.
+    Raises InputError if there are fewer than two runs, if one is damaged or has no test scores, or if their test rows or
+        classes differ.
     """
     urls, max_fpr = [url.rstrip("/") for url in config.runs], config.max_fpr
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]

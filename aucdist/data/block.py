@@ -336,6 +336,7 @@ def _cached_matrix(make: Callable[..., Any]) -> Callable[..., Any]:
     """Cache what a function makes of a basis. Each Newton step needs it, and making it can take longer than the step."""
 
     def made(basis: CodeBasis, *options: Any) -> Any:
+        """Return what the function makes of a basis, from the cache if it was made before; the cache ends with the basis."""
         key = id(basis.values), make, *options
         if key not in _MATRIX_CACHE:
             weakref.finalize(basis.values, _MATRIX_CACHE.pop, key, None)

@@ -214,6 +214,7 @@ def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef
     columns.sort(key=lambda column: column.at[0])
 
     def count(block: Block) -> Summary:
+        """Count the rows of a block in the cells of each column, and find the ranges of its features."""
         values = Columns(block)
         counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
         return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block.rows, block.weight)}

@@ -93,6 +93,7 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
     """
 
     def inner(part: Any) -> Any:
+        """Return a part of the value as JSON, with its arrays in the same list."""
         return _to_json(part, arrays, other)
 
     if value is None or type(value) in PLAIN_TYPES:
