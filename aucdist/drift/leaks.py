@@ -152,9 +152,8 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         distinct = np.unique(values[~np.isnan(values)])
         if len(values) <= MIN_CLASS_ROWS or len(distinct) < 3 or name.removesuffix(".days") in schema.dates:
             continue  # a split by time leaves a date out, and `times_of` reports any other split
-        steps = np.ptp(
-            np.sign(np.diff(values))
-        )  # 0 if the values rise from each row to the next, and 1 if some are equal
+        # 0 if the values rise from each row to the next or fall, 1 if some neighbours are equal, and 2 if they rise and fall.
+        steps = np.ptp(np.sign(np.diff(values)))
         if len(distinct) >= NEARLY_UNIQUE * len(values) and (IDENTIFIER.fullmatch(name) or steps == 0.0):
             doubts.append(
                 f"Column {name!r} differs in {'nearly ' * (len(distinct) < len(values))}every row and numbers the rows: leave it "

@@ -137,8 +137,9 @@ class LinearClassifier(BlockClassifier):
         """How much each feature moves the score of a model of bins, float64, in the order of the columns of `explain`.
 
         It is the standard deviation over the training rows of what the feature adds to the score, plus half of the standard
-        deviation of each interaction that it is in. That of an interaction is computed as if its two features were independent of
-        each other. A model without bins raises an AttributeError, because its weights depend on the units of the features.
+        deviation of each interaction that it is in. The standard deviation of an interaction is computed as if its two
+        features were independent of each other. A model without bins raises an AttributeError, because its weights depend on the
+        units of the features.
         """
         check_is_fitted(self)
         try:
