@@ -226,9 +226,8 @@ class Medians:
             if len(below):
                 n = below[-1]
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
-                key = (
-                    self.cell[column_bins][middle] % N_KEYS - N_KEYS // 2
-                )  # the bits of the number in the cell that is nearest to zero
+                # The bits of the number in the cell that is nearest to zero.
+                key = self.cell[column_bins][middle] % N_KEYS - N_KEYS // 2
                 filled[j] = (np.sign(key) * (np.abs(key) << DROPPED_BITS).view(np.float64)).mean()
         return filled
 

@@ -327,9 +327,8 @@ class Query(Target):
         selected = {flag: case(self._refused, "0")}
         names = [self.alias(f"f{j}") for j in range(len(self.values))]
         for j, value in enumerate(self.values):
-            if (
-                j in self.described.with_logs
-            ):  # log(1 + x) to full precision near 0 (after Kahan), NULL where there is none
+            # log(1 + x) to full precision near 0 (after Kahan), NULL where there is none.
+            if j in self.described.with_logs:
                 more = f"({number(1.0)} + {value})"
                 logged = f"LN({more}) * {value} / ({more} - {number(1.0)})"
                 value = f"CASE WHEN {more} = {number(1.0)} THEN {value} WHEN {more} > 0 THEN {logged} END"

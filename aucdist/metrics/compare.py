@@ -303,9 +303,8 @@ def sign_flip_test(
         return float(ndtr(excess / spread).mean())
 
     p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
-    if (
-        len(head) > MAX_ENUMERATED
-    ):  # p-values that are too small for this number of draws come from the normal distribution
+    # p-values that are too small for this number of draws come from the normal distribution.
+    if len(head) > MAX_ENUMERATED:
         p_value = max(p_value, min(2 / N_DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
     rest = (1 - level) / 2
     low = scale * float(bisected(lambda end: share_beyond(end, 1) > rest, value, -most, 25))

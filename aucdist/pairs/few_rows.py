@@ -163,9 +163,8 @@ class FewRows:
                 highest, bound = dual, self._feasible(iterate)
             before, gap = gap, lowest - highest
             in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
-            if in_vain > PATIENCE_IN_STEPS or not (
-                product > 0.0 and gap > 0.0
-            ):  # rounding can lift the dual value above the objective
+            # Rounding can lift the dual value above the objective.
+            if in_vain > PATIENCE_IN_STEPS or not (product > 0.0 and gap > 0.0):
                 break
             if len(bound) and gap <= GAP_REDUCTION * min(yielded, lowest):
                 yielded = gap

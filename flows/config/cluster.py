@@ -239,9 +239,8 @@ def api_configured() -> bool:
         profiles: API_VARIABLE,
     }
     for file, mark in marks.items():
-        with suppress(
-            Exception
-        ):  # there is no such file; and Prefect itself complains about a broken one when it is used
+        # There is no such file; and Prefect itself complains about a broken one when it is used.
+        with suppress(Exception):
             if re.search(mark, Path(file).expanduser().read_text(encoding="utf-8")):
                 from prefect.settings import Settings
 

@@ -122,9 +122,8 @@ def check_estimator(model: Any, *, missing: bool) -> None:
             "`impute: keep` needs a feature map that accepts missing values: use `features: bins`, `leaves` or `auto` "
             f"instead of {model.features!r}, or fill the values in by `impute: mean` or `median`"
         )
-    if (
-        model.features is not None and allows_missing(model) and not model.resolved_solver.takes_codes
-    ):  # bins and leaves
+    # Only bins and leaves encode rows as codes.
+    if model.features is not None and allows_missing(model) and not model.resolved_solver.takes_codes:
         raise InputError(
             f"model: solver {model.resolved_solver.name!r} does not support features={model.features!r}, which encodes rows as "
             f"numbers of bins or leaves; {model._solvers_that('takes_codes')}. Without a feature map, any solver can fit the "

@@ -298,9 +298,8 @@ class Cells(NamedTuple):
         values, present = self.number if numbers else single.shares(rows, positives), ~absent
         n_pos = int(positives[present].sum())
         fewest = min(n_pos, int(rows[present].sum()) - n_pos)
-        if (
-            numbers and len(rows) > single.MAX_FLAG_VALUES and fewest >= MIN_ROWS_OF_DIRECTION
-        ):  # few numbers may be codes
+        # Few numbers may be codes.
+        if numbers and len(rows) > single.MAX_FLAG_VALUES and fewest >= MIN_ROWS_OF_DIRECTION:
             rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
             if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                 column.direction = "increasing" if rises > 0.5 else "decreasing"

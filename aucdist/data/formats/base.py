@@ -425,9 +425,8 @@ class LineFormat(FileFormat):
     def split(self, n: int | None) -> list[FilePart]:
         """Return ranges of files: fewer than `n` if lines are long, and more than `n` if there are more files."""
         parts = super().split(n)
-        if (
-            self.source.sha256 is not None or self.source.encoding == "utf-16"
-        ):  # in utf-16 a line break is not a single byte
+        # In UTF-16 a line break is not a single byte.
+        if self.source.sha256 is not None or self.source.encoding == "utf-16":
             return parts
         stats = {part.url: files.stat(part.url) for part in parts if not files.is_web(part.url)}
         part_bytes = even_share(sum(stat.size for stat in stats.values()), n)

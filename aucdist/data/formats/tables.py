@@ -47,9 +47,8 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
     columns = columns.select(form.columns)
     if not are_cells:
         for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
-            plain = (
-                kind.value_type if pa.types.is_dictionary(kind) else kind
-            )  # a dictionary may contain values that no row has
+            # A dictionary may contain values that no row has.
+            plain = kind.value_type if pa.types.is_dictionary(kind) else kind
             if pa.types.is_null(plain):  # no row has a value, so the type is unknown
                 plain = pa.string() if name in form.texts else pa.float64()
             if plain != kind:
