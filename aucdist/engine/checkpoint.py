@@ -252,16 +252,6 @@ def restore_memory(number: int, memory: None, folder: CheckpointFolder, names: l
     return deserialize(folder.get(names[number])), 0
 
 
-@without_rows
-def check_files(number: int, memory: None, folder: CheckpointFolder, names: list[str]) -> Summary:
-    """Check the files of each block's memory, and return the errors of those that are damaged."""
-    try:
-        folder.get(names[number])
-    except (InputError, IndexError) as error:
-        return [str(error)]
-    return []
-
-
 class Journal:
     """The journal of a fit's reductions, and the checkpoints made from it.
 
@@ -390,20 +380,14 @@ class Journal:
                         "another id, or remove the folder"
                     )
                 entries = [Entry(*entry) for file in checkpoint.journal for entry in deserialize(self.folder.get(file))]
-                broken = [
-                    b
-                    for names in checkpoint.memory.values()
-                    for b in blocks.without_memory().reduce(check_files, self.folder, names)
-                ]
-                if not broken:
-                    self.entries.extend(entries)
-                    return checkpoint
-                reason = broken[0]
+                for names in checkpoint.memory.values():
+                    self.restored(blocks, names)
+                self.entries.extend(entries)
+                return checkpoint
             except _DifferentFit:
                 raise
-            except (ValueError, TypeError, KeyError) as error:  # entries with unknown fields, or a file of another kind
-                reason = str(error)
-            self._note(f"{name} is corrupt ({reason}); the checkpoint before it is used, if there is one")
+            except (ValueError, TypeError, LookupError) as error:  # unknown fields, or a file of another kind
+                self._note(f"{name} is corrupt ({error}); the checkpoint before it is used, if there is one")
         return None
 
 

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from distributed import Client, Future, KilledWorker
+from distributed.protocol import to_serialize
 
 from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine.steps import MergeTree, Step, Summary
-from aucdist.engine.worker_part import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
+from aucdist.engine.worker_part import FEW_BYTES, Answer, StepRunner, pack, run_beside_scheduler, unpack
 from aucdist.errors import ClusterLost, RunError
 
 ALLOWED_LOSSES = 3
@@ -119,10 +120,12 @@ class Parts:
             if tasks and self.client.loop is not None:
                 self.client.loop.add_callback(tasks[0].cancel)
             raise
-        total = MergeTree(node for nodes, _ in answers for node in unpack(nodes)).total()
-        return total, any(changed for _, changed in answers)
+        total = MergeTree(
+            node for answer in answers for node in unpack(answer["nodes"], buffers=answer["buffers"])
+        ).total()
+        return total, any(answer["changed"] for answer in answers)
 
-    async def _run_everywhere(self, chain: Sequence[Call], tasks: list[asyncio.Task[Any]]) -> list[tuple[bytes, bool]]:
+    async def _run_everywhere(self, chain: Sequence[Call], tasks: list[asyncio.Task[Any]]) -> list[Answer]:
         """Run the last call on all parts; the task that does so is added to `tasks`."""
         if (task := asyncio.current_task()) is not None:
             tasks.append(task)
@@ -146,8 +149,8 @@ class Parts:
                 )
             raise
 
-    async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> tuple[bytes, bool]:
-        """Run the last call on one part, wherever it is; return the merged summaries, and whether any memory changed."""
+    async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> Answer:
+        """Run the last call on one part, wherever it is; return its answer, which has summaries."""
         call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
         losses = 0
         while True:
@@ -169,7 +172,7 @@ class Parts:
                 continue
             if "error" in answer:
                 raise unpack(answer["error"])
-            return answer["nodes"], answer["changed"]
+            return answer
 
     async def _repeat(
         self, address: str, future: Future, chain: Sequence[Call], available_states: list[int] | None
@@ -194,7 +197,10 @@ class Parts:
 
         Raises OSError if the worker is lost, or Dask has given it up.
         """
-        request = {"before": before, "after": call.state, "call": on_wire(call.data), "forget": forget}
+        data: Any = call.data
+        if len(data) >= FEW_BYTES:
+            data = to_serialize(data)
+        request = {"before": before, "after": call.state, "call": data, "forget": forget}
         request_task = asyncio.create_task(self._send(address, str(future.key), request))
         try:
             while not (await asyncio.wait({request_task}, timeout=SECONDS_BETWEEN_LOOKS))[0]:

@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
+from pickle import PickleBuffer
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -82,9 +83,9 @@ class StepRunner(WorkerPlugin):
             that it leaves.
         `call`: step and arguments, as `pack` returned them.
         `forget`: states that are not needed any more.
-        Returns ``nodes``: the merged summaries, packed; ``changed``: whether the step left other memory than it found
-            in any block. Or ``error``: what the step raised, packed. Or ``has``, where the part or the state is not
-            here: the part's states that are (None: no part).
+        Returns ``nodes`` and ``buffers``: the merged summaries, packed; ``changed``: whether the step left other memory
+            than it found in any block. Or ``error``: what the step raised, packed. Or ``has``, where the part or the
+            state is not here: the part's states that are (None: no part).
         """
         held: Any = self._worker.data.get(part)
         if held is None:
@@ -120,7 +121,8 @@ class StepRunner(WorkerPlugin):
             memory = [None] * len(part.blocks) if before is None else part.memories[before]
             threads = self._worker.state.nthreads
             new_memory, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
-            nodes = pack(tree.nodes())
+            buffers: list[ndarray] = []
+            nodes = pack(tree.nodes(), buffers)
         except Interrupted:  # the part was released, for example because the scheduler was lost
             return {"has": None}
         except Exception as error:
@@ -133,7 +135,7 @@ class StepRunner(WorkerPlugin):
             return {"error": data}
         part.memories[after] = new_memory
         changed = any(now is not then for now, then in zip(new_memory, memory, strict=True))
-        return {"nodes": on_wire(nodes), "changed": changed}
+        return {"nodes": nodes, "buffers": [*map(to_serialize, buffers)], "changed": changed}
 
 
 async def run_beside_scheduler(part: str, request: dict[str, Any], dask_worker: Worker) -> Answer:
@@ -143,10 +145,22 @@ async def run_beside_scheduler(part: str, request: dict[str, Any], dask_worker: 
     return answer
 
 
-def pack(value: Any) -> bytes:
-    """Return a value as bytes: at once, so that later changes of it do not change what is sent."""
+def pack(value: Any, buffers: list[ndarray] | None = None) -> bytes:
+    """Return a value as bytes: at once, so that later changes of it do not change what is sent.
+
+    `buffers`: the bytes of its larger arrays are added here, and not copied: these arrays must not change any more.
+    """
     data = io.BytesIO()
-    Packer(data).dump(value)
+
+    def is_copied(buffer: PickleBuffer) -> bool:
+        """Return whether an array is copied into the bytes, or add it to the buffers."""
+        values = np.frombuffer(buffer.raw(), np.uint8)
+        if buffers is None or len(values) < FEW_BYTES:
+            return True
+        buffers.append(values)
+        return False
+
+    Packer(data, buffer_callback=is_copied).dump(value)
     return data.getvalue()
 
 
@@ -185,12 +199,7 @@ def as_floats(integers: ndarray) -> ndarray:
     return integers.astype(np.float64)
 
 
-def on_wire(data: bytes) -> Any:
-    """Return bytes in the form in which they travel fastest."""
-    return data if len(data) < FEW_BYTES else to_serialize(data)
-
-
-unpack: Callable[[bytes], Any] = loads
+unpack: Callable[..., Any] = loads
 
 
 def nbytes(thing: Any) -> int:

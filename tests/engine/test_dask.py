@@ -79,6 +79,8 @@ def test_arguments_that_look_like_tasks_are_not_run(client, size):
     for args in [(len, "abc"), ((len, "abc"), [(len, ["a"])], {"b": (len, "c")}), ((max, 1, 2),)]:
         (echoed,) = blocks.reduce(echo, np.zeros(size), *args)["args"]
         assert echoed[1:] == args
+        assert echoed[0].shape == (size,)
+        assert echoed[0].flags.writeable
         (echoed,) = blocks.reduce(echo, *args, np.zeros(size))["args"]
         assert echoed[:-1] == args
 

@@ -428,4 +428,4 @@ def test_a_step_that_was_stopped_is_no_error_of_the_step():
     stop.set()
     assert runner._work(part, None, 1, call, stop) == {"has": None}
     assert part.memories == {}
-    assert set(runner._work(part, None, 1, call, threading.Event())) == {"nodes", "changed"}
+    assert set(runner._work(part, None, 1, call, threading.Event())) == {"nodes", "buffers", "changed"}

@@ -170,11 +170,23 @@ def test_every_bit_arrives(values, place, n):
     sent = np.arange(float(n))
     sent[place % n :][: len(values)] = values[: n - place % n]
     for array in (sent, sent[::-1], sent.reshape(1, -1), np.asfortranarray(np.outer(sent, [1.0, 2.0]))):
-        arrived = unpack(pack({"a": [array]}))["a"][0]
+        buffers = []
+        arrived = unpack(pack({"a": [array]}, buffers), buffers=buffers)["a"][0]
         assert arrived.tobytes() == array.tobytes()
         assert arrived.dtype == array.dtype
         assert arrived.flags.f_contiguous == array.flags.f_contiguous or not array.flags.contiguous
         assert arrived.flags.writeable
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_larger_arrays_travel_beside_the_bytes_where_they_may(beside):
+    large, small = np.linspace(0.0, 1.0, 10_000), np.linspace(0.0, 1.0, 10)
+    buffers = [] if beside else None
+    packed = pack([large, small, large[::-1]], buffers)
+    assert (len(packed) < 1000 + large.nbytes) == beside  # the reversed array is no buffer, and is copied
+    arrived = unpack(packed, buffers=buffers or ())
+    assert [array.tobytes() for array in arrived] == [array.tobytes() for array in (large, small, large[::-1])]
+    assert np.shares_memory(arrived[0], large) == beside
 
 
 @pytest.mark.parametrize(("most", "share"), [(200, 1 / 8), (60_000, 1 / 4), (2**31 - 1, 1 / 2), (2**40, 1)])
