@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages."""
+    """Put the generated pages in the place of the ones that a clone has, which only say how to make them."""
     examples = sorted((HERE / "examples").glob("*.py"))
     with TemporaryDirectory() as folder:  # where each example leaves its picture
         output_of(HERE / "in_turn.py", HERE / "configuration.py", *examples, folder=folder)
@@ -36,6 +36,8 @@ def on_files(files: Files, config: Any) -> Files:
         "internals/imports.md": imports(),
     }
     for path, content in generated.items():
+        if (stub := files.get_file_from_path(path)) is not None:
+            files.remove(stub)
         files.append(File.generated(config, path, content=content))
     return files
 

@@ -24,10 +24,8 @@ from flows.train.config import TrainConfig
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages"
 TEXTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *PAGES.rglob("*.md"), *(ROOT / "infra").glob("*.md")])
-MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md", PAGES / "internals" / "imports.md"}
-"""Pages that docs/hooks.py makes."""
-DRAWN = {PAGES / "gallery" / f"{file.stem}.svg" for file in (ROOT / "docs" / "examples").glob("*.py")}
-"""Pictures of the gallery, drawn in the same build."""
+MADE = ("gallery.md", "reference/configuration.md", "internals/imports.md")
+"""Pages that docs/hooks.py makes. In a clone they say how."""
 RECORDS = {"internals/design-notes.md", "internals/measurements.md", "internals/scale.md"}
 """Dated records: they stay in the repository and are not on the site."""
 
@@ -51,7 +49,13 @@ def test_links_lead_somewhere() -> None:
     }
     assert len(targets) > 100
     linked = {(name_of(file), path): (file.parent / path).resolve() for file, path in targets}
-    assert [link for link, there in linked.items() if not there.exists() and there not in MADE | DRAWN] == []
+    assert [link for link, there in linked.items() if not there.exists()] == []
+
+
+@pytest.mark.parametrize("page", MADE)
+def test_a_page_of_the_build_says_in_a_clone_how_it_is_made(page: str) -> None:
+    assert page in (ROOT / "docs" / "hooks.py").read_text(encoding="utf-8")
+    assert "`make docs`" in (PAGES / page).read_text(encoding="utf-8")
 
 
 def test_notes_begin_with_text_and_not_with_code() -> None:
@@ -127,7 +131,7 @@ def test_every_page_is_in_the_menu() -> None:
     menu = settings["nav"]
     assert set(settings["exclude_docs"].split()) == RECORDS
     listed = set(re.findall(r"'([\w/-]+\.md)'", repr(menu)))
-    pages = {file.relative_to(PAGES).as_posix() for file in {*PAGES.rglob("*.md"), *MADE}}
+    pages = {file.relative_to(PAGES).as_posix() for file in PAGES.rglob("*.md")}
     assert listed == pages - RECORDS
 
 
