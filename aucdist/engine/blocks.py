@@ -216,7 +216,7 @@ class Blocks(ABC):
             if len(known) == len(self.infos):
                 self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
-                self._ranges = self.sum(lambda block: ColumnRanges.of(block.rows, block.weight))
+                self._ranges = self.reduce(lambda block, memory: ColumnRanges.of(block.rows, block.weight))
         assert self._ranges is not None
         return self._ranges
 

@@ -22,7 +22,7 @@ PLURALS = {"certificate_": "certificates_", "history_": "histories_", "threshold
 class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_begin` and
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_fit` and
     `_scores_without_intercept`; see `WithSolver` for its parameters.
     """
 

@@ -9,7 +9,7 @@ done for each class: landmarks, trees, interactions, ``monotone="auto"``, calibr
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pkgutil import resolve_name
@@ -40,7 +40,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.pairs.groups import find_levels
 from aucdist.parameters import frozen
 from aucdist.selection import fold_numbers
-from aucdist.solvers.base import Callback, Certificate, Round, Solution, solve
+from aucdist.solvers.base import Callback, Certificate, Solution
 
 FEATURE_SEARCH = "aucdist.search.auto:with_chosen_features"
 """What chooses the features that ``features="auto"`` stands for. It fits estimators, so it is imported when it is needed."""
@@ -85,10 +85,6 @@ class Start:
     feature_map: FittedMap | None = None
 
 
-SetWeights = Callable[[Solution], tuple[Solution, Fit]]
-"""Sets the weights of an estimator; returns the solution, of which it may have changed the intercept, and what the fit found."""
-
-
 class Fittable(WithThreshold, WithSolver, ABC):
     """An estimator as the functions of this module fit it."""
 
@@ -102,10 +98,12 @@ class Fittable(WithThreshold, WithSolver, ABC):
     chosen_: dict[str, Any]
 
     @abstractmethod
-    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
-        """Return the rounds of a fit of two classes, and the function that sets the weights and what depends on them.
+    def _fit(self, rows: Blocks, printer: RoundPrinter, start: Start | None, *, keep_counts: bool) -> Fit:
+        """Fit rows of two classes, and set the fitted attributes.
 
-        `callback`: of further rounds, if setting the weights takes another fit.
+        It prepares the rows by `prepare_blocks`, and ends with `finish_fit`.
+
+        `printer`: called after each round.
         `start`: what to start from, if the solver can.
         """
 
@@ -163,7 +161,7 @@ def fit_rows(
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
-            fits = [fit_one(fitted, rows, callback, starts[0], keep_counts=keep_counts)]
+            fits = [fitted._fit(rows, RoundPrinter(fitted, "", callback), starts[0], keep_counts=keep_counts)]
         if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
             for fit in fits:
                 fit.counts = None
@@ -172,25 +170,6 @@ def fit_rows(
             model.__dict__ |= {name: value for name, value in vars(fitted).items() if name not in parameters}
         model._of_last_fit = set(vars(model)) - before
     return fits
-
-
-def fit_one(
-    model: Fittable,
-    rows: Blocks,
-    callback: Callback | None,
-    start: Start | None,
-    name: str = "",
-    *,
-    keep_counts: bool,
-) -> Fit:
-    """Fit rows of two classes, and set the fitted attributes.
-
-    `name`: that of the model in printed rounds.
-    """
-    blocks, printer = prepare_blocks(model, rows, start), RoundPrinter(model, name, callback)
-    rounds, set_weights = model._begin(blocks, printer, start)
-    solution, fit = set_weights(solve(rounds, tol=model.tol, max_passes=model.max_passes, callback=printer))
-    return finish_fit(model, solution, fit, printer, blocks, keep_counts=keep_counts)
 
 
 def finish_fit(
@@ -245,8 +224,8 @@ def fit_classes(
         one_model = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
-            name = f"{type(model).__name__} {names[k]}"
-            fit = fit_one(one_model, rows.of_class(k), with_class, starts[k], name, keep_counts=counted)
+            printer = RoundPrinter(one_model, f"{type(model).__name__} {names[k]}", with_class)
+            fit = one_model._fit(rows.of_class(k), printer, starts[k], keep_counts=counted)
         spread = 1.0
         if sets.exclusive and not hasattr(one_model, "probability_"):
             assert fit.counts is not None

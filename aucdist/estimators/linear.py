@@ -16,13 +16,13 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import shifted, with_rounded_intercept
 from aucdist.estimators.display import RoundPrinter
-from aucdist.estimators.fitting import Fit, SetWeights, Start, finish_fit, give_warnings, prepare_blocks
+from aucdist.estimators.fitting import Fit, Start, finish_fit, give_warnings, prepare_blocks
 from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure, training_blocks
 from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.parameters import above_0, keyword_parameters
-from aucdist.solvers.base import Callback, Round, Solution, solve
+from aucdist.solvers.base import Round, Solution, solve
 
 
 @keyword_parameters(lam=above_0())
@@ -49,18 +49,9 @@ class LinearClassifier(BlockClassifier):
         """Whether the objective has an intercept. It is then the last entry of the start weights."""
         return bool(getattr(self, "fit_intercept", False))
 
-    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
+    def _fit(self, rows: Blocks, printer: RoundPrinter, start: Start | None, *, keep_counts: bool) -> Fit:
+        blocks = prepare_blocks(self, rows, start)
         fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
-
-        def set_weights(solution: Solution) -> tuple[Solution, Fit]:
-            """Set the weights of the solution for shifted rows."""
-            lowered = 0.0
-            if shift is not None and self._has_intercept:
-                solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
-            fit = self._set_weights(solution, blocks, lowered)
-            fit.ranges = fitted.ranges
-            return solution, fit
-
         first = None
         if start is not None:
             first = start.coef
@@ -72,7 +63,13 @@ class LinearClassifier(BlockClassifier):
             if self._has_intercept:  # which is that of the shifted rows
                 intercept = start.intercept if shift is None else start.intercept + shift.along(first)
                 first = np.append(first, intercept)
-        return self._rounds(fitted, first), set_weights
+        rounds = self._rounds(fitted, first)
+        solution, lowered = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=printer), 0.0
+        if shift is not None and self._has_intercept:
+            solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
+        fit = self._set_weights(solution, blocks, lowered)
+        fit.ranges = fitted.ranges
+        return finish_fit(self, solution, fit, printer, blocks, keep_counts=keep_counts)
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Return the rounds of the solver from these weights on."""

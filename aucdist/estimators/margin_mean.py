@@ -16,8 +16,8 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, all_rows
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.display import RankingWarning
-from aucdist.estimators.fitting import Fit, SetWeights, Start
+from aucdist.estimators.display import RankingWarning, RoundPrinter
+from aucdist.estimators.fitting import Fit, Start, finish_fit, prepare_blocks
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.maps.base import moments_of, with_weight
 from aucdist.maps.nystroem import KernelBlock, gaussian_kernel, median_distance
@@ -27,7 +27,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import NOT_NEGATIVE, Condition, OneOf, above_0, count, frozen, keyword_parameters
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule
-from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
+from aucdist.solvers.base import Round, Solution, solve, solver_table
 
 CHUNK_BYTES = 2**24
 """Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
@@ -283,35 +283,33 @@ class MarginMeanClassifier(BlockClassifier):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies only to kernel='rbf': set {name}=None or kernel='rbf'")
 
-    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
-        """Return the rounds of the fit of a sample, and what sets its weights."""
+    def _fit(self, rows: Blocks, printer: RoundPrinter, start: Start | None, *, keep_counts: bool) -> Fit:
+        """Fit a sample of the rows, or all of them where the sampler's hyperplane ranks them much better."""
+        blocks = prepare_blocks(self, rows, start)
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else AS_READ
         sample, plane = self._sample(blocks, scaling, seeds[0])
         rounds, self._scaling = self._rounds(sample, scaling, seeds)
-
-        def set_weights(solution: Solution) -> tuple[Solution, Fit]:
-            """Set the weights of the solution, or of a fit to all rows where the sampler's hyperplane ranks them much better."""
-            taken, warned = sample, list[Warning]()
-            if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
-                by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
-                if area < by_plane - MAX_AUC_BEHIND:
-                    rows = ViewBlocks(blocks, ScaledSample(scaling))
-                    all_rounds, scaling_of_all = self._rounds(rows, scaling, seeds)
-                    all_rows_solution = solve(all_rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
-                    area_of_every = auc_of(blocks, scaling_of_all, all_rows_solution.w)
-                    if area_of_every >= area:  # else it is even worse
-                        solution, self._scaling, taken = all_rows_solution, scaling_of_all, rows
-                        better_by_all = RankingWarning(
-                            f"the rows that the sampler chose give an AUC of {area:.3g} on all training rows, but the sampler's "
-                            f"hyperplane has {by_plane:.3g}. The model was therefore fitted to all rows, with an AUC of "
-                            f"{area_of_every:.3g}. Set sampler=None to do this at once"
-                        )
-                        warned.append(better_by_all)
-            self.sample_counts_ = (taken.n_neg, taken.n_pos)
-            return solution, Fit(self._set_weights(solution, blocks), warnings=warned)
-
-        return rounds, set_weights
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=printer)
+        warned = list[Warning]()
+        if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
+            by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
+            if area < by_plane - MAX_AUC_BEHIND:
+                unsampled = ViewBlocks(blocks, ScaledSample(scaling))
+                all_rounds, scaling_of_all = self._rounds(unsampled, scaling, seeds)
+                all_rows_solution = solve(all_rounds, tol=self.tol, max_passes=self.max_passes, callback=printer)
+                area_of_every = auc_of(blocks, scaling_of_all, all_rows_solution.w)
+                if area_of_every >= area:  # else it is even worse
+                    solution, self._scaling, sample = all_rows_solution, scaling_of_all, unsampled
+                    text = (
+                        f"the rows that the sampler chose give an AUC of {area:.3g} on all training rows, but the sampler's "
+                        f"hyperplane has {by_plane:.3g}. The model was therefore fitted to all rows, with an AUC of "
+                        f"{area_of_every:.3g}. Set sampler=None to do this at once"
+                    )
+                    warned.append(RankingWarning(text))
+        self.sample_counts_ = (sample.n_neg, sample.n_pos)
+        fit = Fit(self._set_weights(solution, blocks), warnings=warned)
+        return finish_fit(self, solution, fit, printer, blocks, keep_counts=keep_counts)
 
     def _rounds(self, sample: Blocks, scaling: Preprocessor, seeds: list[int]) -> tuple[Iterator[Round], Preprocessor]:
         """Return the rounds of the fit of a sample, and the scaling that its solution is for."""

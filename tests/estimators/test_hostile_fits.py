@@ -62,7 +62,7 @@ def test_integers_are_regularisation_strengths_too() -> None:
 class Interrupted(PairwiseHingeClassifier):
     """Is interrupted when it has read its data."""
 
-    def _begin(self, *args: object) -> None:  # type: ignore[override]
+    def _fit(self, *args: object, **options: object) -> None:  # type: ignore[override]
         raise KeyboardInterrupt
 
 
