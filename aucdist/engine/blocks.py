@@ -213,7 +213,7 @@ class Blocks(ABC):
         """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
         if self._ranges is None:
             known = [info.ranges for info in self.infos if info.ranges is not None]
-            if len(known) == len(self.infos):
+            if len(known) == self.n_blocks:
                 self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
                 self._ranges = self.reduce(lambda block, memory: ColumnRanges.of(block.rows, block.weight))
