@@ -70,7 +70,7 @@ def score_lines(result: Json) -> list[str]:
 def lines_of_values(result: Json) -> list[str]:
     """Return the lines that name the columns with missing values, and those with categories that no training row has."""
     return [
-        f"{kind} values{', which no training row had (a missing value may be one)' * (kind == 'unknown')}: "
+        f"{kind} values{', which no training row had' * (kind == 'unknown')}: "
         f"{', '.join(f'{name} {n:,}' for name, n in result[kind].items())}"
         for kind in ("missing", "unknown")
         if result[kind]

@@ -77,7 +77,7 @@ def test_a_category_that_is_missing_only_in_new_rows_needs_two_keys_which_the_me
         refused(*score, *sets("missing=keep")).split()
     )
     result = result_of(*score, *sets("missing=keep", "unknown=ignore"))
-    assert (result["rows"], result["unknown"]) == (200, {"c": 1})
+    assert (result["rows"], result["missing"], result["unknown"]) == (200, {"c": 1}, {})
     assert pd.read_parquet(tmp_path / "scores")["row_id"].tolist() == list(range(200))
 
 

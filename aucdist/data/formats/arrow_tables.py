@@ -28,7 +28,6 @@ from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import table_of
 from aucdist.data.formats.text import pick, unique
 from aucdist.data.storage import files
-from aucdist.data.storage.files import opened
 from aucdist.data.storage.guard import ALWAYS_ALLOWED, SURELY_ALLOWED, TRUSTED, check_fits, check_growth
 from aucdist.errors import InputError, as_input_error, first_line
 
@@ -238,7 +237,7 @@ def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[p
     kinds = pa.ArrowException, OSError, UnicodeDecodeError
     with (
         as_input_error(f"{part.where} is not a valid Parquet file", *kinds, say=say),
-        opened(part.url) if data is None else pa.BufferReader(data) as file,
+        files.opened(part.url) if data is None else pa.BufferReader(data) as file,
     ):
         yield file, pq.ParquetFile(file, pre_buffer=True)
 

@@ -126,7 +126,8 @@ class Survey:
         """The rows of each class, by `class_name`; with several labels a row counts for each of them."""
         counts: dict[str, int] = {}
         for names, n in self._of_classes():
-            counts |= {name: counts.get(name, 0) + n for name in names}
+            for name in names:
+                counts[name] = counts.get(name, 0) + n
         return counts
 
     def n_rows_of(self, classes: Collection[str]) -> int:

@@ -162,9 +162,10 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
                 feature = [int.from_bytes(digest, "little") % width for digest in hashes]
             else:
-                position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: UNKNOWN_CODE}
-                known = by_key(categories[name]) | {UNKNOWN_CATEGORY: UNKNOWN_CATEGORY}
-                feature = [position[known.get(value) or known[category_key(value)]] for value in column.categories]
+                position = {value: i for i, value in enumerate(categories[name])}
+                code = {spelling: position[value] for spelling, value in by_key(position).items()}
+                code[UNKNOWN_CATEGORY] = UNKNOWN_CODE
+                feature = [code[value if value in code else category_key(value)] for value in column.categories]
             features = np.array(feature, dtype=np.int32)[column.codes]
             offsets = np.append(0, np.cumsum(features != UNKNOWN_CODE))
             ones = np.ones(offsets[-1], dtype=table.X.dtype)

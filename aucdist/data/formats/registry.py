@@ -156,14 +156,15 @@ class ExcelFormat(ArrowFileFormat):
 
         # openpyxl passes on the errors of its XML parser, zipfile and NumPy
         with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
-            with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            file = io.BytesIO(data)
+            with zipfile.ZipFile(file) as packed:
                 size = sum(member.file_size for member in packed.infolist())
             check_growth(len(data), size, where, "save it as CSV")
-            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True)
+            book = openpyxl.load_workbook(file, read_only=True)
             with contextlib.closing(book), book[self.source.sheet or book.sheetnames[0]]._get_source() as xml:
                 check_sheet(xml, where)
             frame = pd.read_excel(
-                io.BytesIO(data), sheet_name=self.source.sheet or 0, skiprows=self.source.skip_lines, engine="openpyxl",
+                file, sheet_name=self.source.sheet or 0, skiprows=self.source.skip_lines, engine="openpyxl",
                 keep_default_na=False, na_values=[""],
             )  # fmt: skip
         return from_pandas(frame, where)

@@ -35,8 +35,8 @@ AS_PANDAS = (
 )  # fmt: skip
 """Other texts that pandas treats as missing. In text columns the case must match, so `none` is a category."""
 NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
-NOT_OF_LABELS = ("None",)
-"""Missing-value texts that are valid names of classes in the label column."""
+WORDS_OF_LABELS = tuple(word for word in AS_PANDAS if word != "None")
+"""Those that mark a missing label: `None` may be the name of a class."""
 SPACES = " \u00a0\u202f\u2009"
 ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 """A negative number as accountants write it: (1,234.50)."""
@@ -67,7 +67,6 @@ REMEDY = (
     "remove the row or fill it in. `missing: keep` accepts missing values in features, but not in the label. A saved model whose "
     "training rows had no missing value in this column needs `unknown: ignore` as well: `--set missing=keep --set unknown=ignore`"
 )
-VALUES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Spelling:
         """Return the spelling that a source states."""
         return cls(tuple(source.missing_values), source.decimal, source.thousands, tuple(source.symbols))
 
-    @property
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """The texts that mark a missing value of a feature in this spelling; those of `ANY_CASE` do so in any."""
         return tuple(dict.fromkeys((*AS_PANDAS, *self.missing)))
@@ -102,11 +101,7 @@ class Spelling:
 
     def is_missing(self, text: str, *, label: bool = False) -> bool:
         """Return whether a cell of a text column, or of the label, marks a missing value."""
-        if text.lower() in ANY_CASE:
-            return True
-        if label:
-            return text in AS_PANDAS and text not in NOT_OF_LABELS
-        return text in AS_PANDAS or text in self.missing
+        return text.lower() in ANY_CASE or text in (WORDS_OF_LABELS if label else self.words)
 
     def is_missing_number(self, text: str) -> bool:
         """Return whether a cell of a column of numbers that is not a number marks a missing value."""
@@ -350,7 +345,7 @@ class TableForm:
     @property
     def numbers(self) -> list[str]:
         """The columns that are numbers, in the order of the features."""
-        texts = {*self.categorical, *self.hashed, *self.dates}
+        texts = self.texts
         return [name for name in self.features if name not in texts]
 
     @property

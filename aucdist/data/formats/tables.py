@@ -91,7 +91,7 @@ def as_numpy(column: pa.Array | pa.ChunkedArray) -> ndarray:
 
     `to_numpy`, `pa.array` and `pa.scalar` load pandas, which takes longer than reading a small file.
     """
-    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = one_array(column) if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_boolean(array.type):
         return np.from_dlpack(array.cast(pa.uint8())).astype(bool)
     return np.from_dlpack(array.fill_null(scalar(math.nan, array.type)) if array.null_count else array)
@@ -111,16 +111,17 @@ def scalar(value: float, kind: pa.DataType) -> pa.Scalar:
 
 def distinct(column: pa.ChunkedArray) -> tuple[ndarray, pa.Array]:
     """Return the index of each value of a column among its distinct values (the last one for null), and these values."""
-    whole = _whole(column)
-    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    array = one_array(column)
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     places, values = encoded.indices, encoded.dictionary
     last_code = scalar(len(values), pa.int64())
     return as_numpy(places.cast(pa.int64()).fill_null(last_code) if places.null_count else places), values
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return whole if isinstance(whole, pa.Array) else pa.nulls(0, column.type)  # pyarrow returns an array without chunks
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, without a copy if it has one chunk."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return array if isinstance(array, pa.Array) else pa.nulls(0, column.type)  # pyarrow returns an array without chunks
 
 
 def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -163,9 +164,7 @@ class _TableReader:
         missing: dict[str, int] = {}
         unknown: dict[str, int] = {}
         for name in form.texts:
-            texts[name], n_missing, n_unknown = self._texts_of(name)
-            missing |= {name: n_missing} if n_missing else {}
-            unknown |= {name: n_unknown} if n_unknown else {}
+            texts[name], missing[name], unknown[name] = self._texts_of(name)
         features: list[str] = []
         pieces: list[Any] = []
         places: dict[str, int] = {}
@@ -190,16 +189,13 @@ class _TableReader:
                 for j in places.values():
                     numbers[np.isin(numbers[:, j], words), j] = np.nan
             counts = np.isnan(numbers).sum(axis=0)
-            missing |= {name: int(counts[j]) for name, j in places.items() if counts[j]}
+            missing |= {name: int(counts[j]) for name, j in places.items()}
         group = None
         if form.groups:
             column = texts.pop(form.groups)
             group = numbers_of_texts(column.categories)[column.codes]
         # Rows without labels, which are only scored, form one class.
-        labels = Labels.of(np.zeros(columns.num_rows, np.int8), ["?"])
-        if form.label:
-            column = texts.pop(form.label)
-            labels = Labels.of(column.codes, column.categories)
+        labels = Labels.of(*texts.pop(form.label, Texts(np.zeros(columns.num_rows, np.int8), ("?",))))
         categories = {
             name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
             for name in form.features
@@ -207,7 +203,8 @@ class _TableReader:
         }
         survey = Survey.of(
             self.where, labels, single=kind == "float32" and numbers.shape[1] > 0, label=form.label, columns=tuple(features),
-            categories=categories, hashed=dict(form.hashed), dates=dict(form.dates), missing=missing, unknown=unknown,
+            categories=categories, hashed=dict(form.hashed), dates=dict(form.dates), missing=_occurring(missing),
+            unknown=_occurring(unknown),
         )  # fmt: skip
         return Parsed(survey, labels, numbers, texts, group, cost)
 
@@ -250,7 +247,7 @@ class _TableReader:
         kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
         if pa.types.is_decimal(column.type):  # whose texts are rounded correctly, as those of CSV are
             column = column.cast(pa.string()).cast(kind)
-        values = as_numpy(column if column.type == kind else column.cast(kind, safe=False))
+        values = as_numpy(column.cast(kind, safe=False))
         if column.type in (pa.int64(), pa.uint64()):
             integers = as_numpy(column.fill_null(0))
             if len(integers) and not -(2**53) <= integers.min() <= integers.max() <= 2**53:
@@ -266,21 +263,16 @@ class _TableReader:
     def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> pa.Array:
         """Return the numbers of a text column."""
         codes, cells = distinct(column)
-        spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
-        values, numbers = np.empty(len(texts), dtype=self.form.dtype or "float64"), spelling.plain_numbers(texts)
-        for code, (text, plain) in enumerate(zip(texts.to_pylist(), numbers.to_pylist(), strict=True)):
+        texts = pc.utf8_trim_whitespace(cells)
+        values = np.full(len(texts), np.nan, dtype=self.form.dtype or "float64")
+        plain_numbers = self.form.spelling.plain_numbers(texts).to_pylist()
+        for code, (text, plain) in enumerate(zip(texts.to_pylist(), plain_numbers, strict=True)):
             plain = plain or BOOLEANS.get(text.lower())
-            with np.errstate(over="ignore"):
-                values[code] = np.nan if plain is None else float(plain)
-            if plain is None:
-                is_valid, problem = self.form.missing and spelling.is_missing_number(text), None
-            else:
-                problem = problem_with_number(plain.encode(), values[code])
-                is_valid = problem is None
-            if not is_valid:
-                exact = problem == BEYOND_EXACT
-                reason = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
-                raise self._fault(codes == code, name, reason)
+            if plain is not None:
+                with np.errstate(over="ignore"):
+                    values[code] = float(plain)
+            if problem := _problem_with_cell(text, plain, values[code], self.form):
+                raise self._fault(codes == code, name, problem)
         return as_arrow(values[codes])
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
@@ -316,12 +308,14 @@ class _TableReader:
             sum(int(count) for value, count in zip(values, counts, strict=True) if value == kind)
             for kind in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
         )
-        if unknown and form.unknown == "as-missing":
-            if MISSING_CATEGORY not in form.allowed.get(name, ()):
+        if MISSING_CATEGORY not in form.allowed.get(name, (MISSING_CATEGORY,)):
+            if unknown and form.unknown == "as-missing":
                 raise InputError(
                     f"column {name!r} has {unknown} values that are unknown categories. `unknown: as-missing` treats them as "
                     "missing values, but this column had no missing values in training: use `unknown: ignore`"
                 )
+            values = [UNKNOWN_CATEGORY if value == MISSING_CATEGORY else value for value in values]
+        elif form.unknown == "as-missing":
             values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
         ordered = sorted(set(values))
         position = {value: i for i, value in enumerate(ordered)}
@@ -329,15 +323,28 @@ class _TableReader:
         return Texts(places[codes], tuple(ordered)), missing, unknown
 
 
-def _number_problem(cell: str, form: TableForm) -> str:
-    """Return what is wrong with a cell that should be a number."""
+def _occurring(counts: dict[str, int]) -> dict[str, int]:
+    return {name: n for name, n in counts.items() if n}
+
+
+def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableForm) -> str | None:
+    """Return what is wrong with a cell of a column of numbers, if anything.
+
+    `plain`: the number as Python writes it; None if the cell is no number.
+    `value`: what it became.
+    """
     spelling = form.spelling
+    if plain is not None:
+        problem = problem_with_number(plain.encode(), value)
+        if problem == BEYOND_EXACT:
+            problem += REMEDY_EXACT
+        elif problem and math.isfinite(float(plain)):
+            problem = f"is too large for {form.dtype}; read it as float64"
+        return problem and f"{cell[:SHOWN]!r} {problem}"
     if spelling.is_missing_number(cell):
-        return f"the value is missing ({cell!r}); {REMEDY}"
-    plain = spelling.plain_numbers([cell])[0].as_py()
-    if plain is not None or cell.lower().lstrip("+-") in ("inf", "infinity"):
-        finite = plain is not None and math.isfinite(float(plain))
-        return f"{cell[:SHOWN]!r} is {f'too large for {form.dtype}; read it as float64' if finite else 'not finite'}"
+        return None if form.missing else f"the value is missing ({cell!r}); {REMEDY}"
+    if cell.lower().lstrip("+-") in ("inf", "infinity"):
+        return f"{cell[:SHOWN]!r} is not finite"
     if not spelling.plain and is_finite_number(cell):
         return f"{cell[:SHOWN]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
     remedy = (
@@ -354,28 +361,30 @@ def _number_problem(cell: str, form: TableForm) -> str:
 
 def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     """Return the category that a text of a column counts as, and what is wrong with it, if anything."""
-    is_label, known = name in (form.label, form.groups), form.spellings.get(name)
+    known = form.spellings.get(name)
     if known is not None:
         value = known.get(value) or known.get(category_key(value)) or value
-    is_missing = form.spelling.is_missing(value, label=is_label) and (not known or value not in known)
-    if name in form.dates:
-        is_missing = is_missing or ZERO_DATE.match(value) is not None
-    if form.missing and not is_label and (value == MISSING_CATEGORY or is_missing):
-        value, is_missing = MISSING_CATEGORY, False
-        if name in form.dates:
+        if value in known:
             return value, None
-    problem = None
-    if is_missing:
-        problem = f"the value is missing ({value!r}); {REMEDY}"
-    elif form.missing and known is not None and value == MISSING_CATEGORY and value not in known:
-        problem = (
+    is_label, is_date = name in (form.label, form.groups), name in form.dates
+    may_miss = form.missing and not is_label
+    is_missing = form.spelling.is_missing(value, label=is_label) or (is_date and ZERO_DATE.match(value) is not None)
+    if is_missing and not may_miss:
+        return value, f"the value is missing ({value!r}); {REMEDY}"
+    if is_missing or (may_miss and value == MISSING_CATEGORY):
+        if known is None or MISSING_CATEGORY in known or form.unknown == "ignore":
+            return MISSING_CATEGORY, None
+        return value, (
             "the value is missing, but no training row had a missing value in this column; fill it in, remove the row, or give "
             "`unknown: ignore`, so that the row has none of the known categories"
         )
-    elif known is not None and value not in known:
-        problem = f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}. Correct it, or give `unknown: ignore`"
-    if name in form.dates:
-        return value, problem or problem_with_date(value, form.date_format)
-    if problem and form.unknown != "error" and not is_label and not is_missing:
+    if is_date:
+        return value, problem_with_date(value, form.date_format)
+    if known is None:
+        return value, None
+    if form.unknown != "error" and not is_label:
         return UNKNOWN_CATEGORY, None
-    return value, problem
+    return (
+        value,
+        f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}. Correct it, or give `unknown: ignore`",
+    )

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import ROW_COLUMNS, Block
+from aucdist.data.formats.tables import one_array
 from aucdist.data.own_files import NO_MORE_KEYS
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
@@ -142,19 +143,17 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
     Raises InputError if the indices of CSR rows do not fit the number of values or of features.
     """
-    # A column of one chunk is used without a copy.
-    whole = {
-        name: table[name].chunk(0) if table[name].num_chunks == 1 else table[name].combine_chunks()
-        for name in table.column_names
+    columns = {name: one_array(table[name]) for name in table.column_names}
+    arrays = {
+        name: column.to_numpy(zero_copy_only=False) for name, column in columns.items() if name not in LIST_COLUMNS
     }
-    arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in whole.items() if name not in LIST_COLUMNS}
-    values = whole["values"].flatten().to_numpy(zero_copy_only=False)
+    values = columns["values"].flatten().to_numpy(zero_copy_only=False)
     rows: Rows
     if form.layout == "dense":
         rows = DenseRows(values.reshape(table.num_rows, form.n_features))
     else:
-        offsets, ends = (whole[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
-        features = whole["indices"].flatten().to_numpy(zero_copy_only=False)
+        offsets, ends = (columns[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
+        features = columns["indices"].flatten().to_numpy(zero_copy_only=False)
         # the kernels do not check indices before they write
         in_range = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
         if not in_range or not np.array_equal(np.diff(offsets), np.diff(ends)):

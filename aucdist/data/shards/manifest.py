@@ -35,7 +35,6 @@ from aucdist.data.shards.block_file import (
     to_parquet,
 )
 from aucdist.data.storage import files
-from aucdist.data.storage.files import read_buffer
 from aucdist.errors import InputError, Json, as_input_error
 from aucdist.kernels.rows import CsrRows
 
@@ -281,7 +280,7 @@ def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
             f"there is no shard {index} in {files.shown(manifest.folder)}: its {len(manifest.shards)} shards are numbered from 0"
         )
     shard = manifest.shards[index]
-    data, where = read_buffer(manifest.url_of(shard)), files.shown(manifest.url_of(shard))
+    data, where = files.read_buffer(manifest.url_of(shard)), files.shown(manifest.url_of(shard))
     is_intact = (len(data), zlib.crc32(data)) == (shard.size, shard.crc32)
     if not is_intact or (by_sha256 and files.sha256_of(data) != shard.sha256):
         raise InputError(

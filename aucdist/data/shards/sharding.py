@@ -57,7 +57,6 @@ from aucdist.data.shards.reading import BlockReader, ParallelMap, fingerprint_of
 from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
-from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Url
 from aucdist.errors import InputError, Json, as_input_error
 
@@ -176,15 +175,15 @@ def request(
     """
     if rows_per_shard is not None and rows_per_shard < 1:
         raise InputError(f"rows_per_shard must be at least 1; got {rows_per_shard}")
-    if dtype is not None and source.is_sharded:
-        raise InputError(
-            "`dtype` cannot change the type of values that are in shards already: give it for the original data"
-        )
     if dtype is not None:
+        if source.is_sharded:
+            raise InputError(
+                "`dtype` cannot change the type of values that are in shards already: give it for the original data"
+            )
         source = source.model_copy(update={"dtype": dtype})
     source = source.pinned()
     key = json_digest([FORMAT, fingerprint_of(source), rows_per_shard, seed])
-    made = Request(source, absolute(target), rows_per_shard, seed, key)
+    made = Request(source, files.absolute(target), rows_per_shard, seed, key)
     files.refuse_link(made.work)
     files.write_bytes(f"{made.work}/{IN_PROGRESS}", b"these files belong to a run that has not ended\n")
     return made
@@ -250,10 +249,9 @@ _job_at = functools.lru_cache(maxsize=2)(read_job)
 
 def _read_record(url: str, kind: type[T]) -> T | None:
     """Return the record of a step of an earlier run; None if it is missing or damaged, and the step must be repeated."""
-    try:
-        return read_json(url, kind) if files.exists(url) else None
-    except InputError:
-        return None
+    with suppress(InputError):
+        return read_json(url, kind)
+    return None
 
 
 def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[int]:
@@ -277,8 +275,8 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
         job, index = _job_at(url), index_of(item)
         record, file = f"{job.work}/part-{index:05d}.json", _part(job, index)
         known = _read_record(record, list[Count])
-        known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
-        if known and files.exists(file) and files.stat(file).size == known[-1]:
+        is_record = known and len(known) == job.n_shards + 1 and known == sorted(known)
+        if known and is_record and files.exists(file) and files.stat(file).size == known[-1]:
             return known
         reader, block = job.reader, job.reader.read(item)
         shards = np.empty(block.n_samples, dtype=np.int64)

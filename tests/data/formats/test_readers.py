@@ -276,6 +276,19 @@ def test_unknown_categories_are_refused_by_default(written_table):
         read(written_table("new", NEW.replace("3,,", "3,p,"), unknown="as-missing"), schema=known.schema)
 
 
+def test_a_missing_value_that_no_training_row_had_counts_as_missing(written_table):
+    """It has none of the known categories, as an unknown one. Nothing can stand for it with `as-missing`."""
+    train = read(written_table("train", TRAIN.replace(",,", ",p,"), categorical=["kind"]))
+    reader = open_rows(written_table("new", NEW, unknown="ignore"), schema=train.schema)
+    assert reader.read(0).X[:, 1:].tolist() == [[1, 0], [0, 0], [0, 0], [0, 0], [0, 0]]
+    assert (reader.unknown, reader.missing) == ({"kind": 3}, {"a": 1, "kind": 1})
+    for unknown in ("error", "as-missing"):
+        with pytest.raises(
+            InputError, match="column 'kind': the value is missing, but no training row had a missing value"
+        ):
+            read(written_table("new", "a,kind,y\n1,p,no\n2,,yes\n", unknown=unknown), schema=train.schema)
+
+
 def test_a_class_is_never_unknown(written_table):
     train = read(written_table("train", TRAIN, categorical=["kind"]))
     with pytest.raises(InputError, match="class 'maybe'"):
