@@ -25,6 +25,8 @@ Arrays = tuple[ndarray | None, ...]
 MAX_DEVIATIONS = 8.0
 """Random numbers are gathered if they are within this number of standard deviations of the share of test rows. If the
 limit lies outside, all are gathered."""
+NOTED_DIFFERENCE = 0.1
+"""A share of test rows is noted if it differs from the configured one by more than this part of it."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class Split:
     limits : tuple of int
         The greatest random number of a test row of each stratum, of two classes of the negative and of the positive one; -1 for a
         stratum without test rows.
-    n_test : tuple of int
-        The number of test rows of each stratum; where groups of rows of several classes are split, those outside the first
-        class and in it.
+    n_test, n_train : tuple of int
+        The numbers of test rows and of training rows of each stratum; where groups of rows of several classes are split, those
+        outside the first class and in it.
     n_classes : int or None
         As for `strata_of`.
     """
@@ -46,6 +48,7 @@ class Split:
     seed: int
     limits: tuple[int, ...]
     n_test: tuple[int, ...]
+    n_train: tuple[int, ...]
     n_classes: int | None = None
 
     def is_test(self, block: Block) -> ndarray:
@@ -91,6 +94,8 @@ class TimeSplit:
     per_day : dict of str to float
         ``test`` rows and ``training`` rows in a unit of the time, from the first of them to the last, for dates a day. With
         groups, all rows, because a side has only a part of the rows of each day.
+    note : str
+        Says that the share of test rows is far from what was asked; otherwise empty.
     """
 
     column: int
@@ -101,6 +106,7 @@ class TimeSplit:
     groups: ndarray | None = None
     latest: ndarray | None = None
     per_day: dict[str, float] = field(default_factory=dict)
+    note: str = ""
 
     def is_test(self, block: Block) -> ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
@@ -165,7 +171,13 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
                 f"after the split by time, {'there is one class only in the' if rows.any() else 'there are no'} {side} rows: "
                 f"use another share of `last` rows{', or a shorter `gap`' if gap and side == 'training' else ''}"
             )
-    return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
+    share, note = float(np.mean(ordered >= start)), ""
+    if abs(share - last) > NOTED_DIFFERENCE * last:
+        note = (
+            f"the test rows are {share:.1%} of the rows with a time, and not {last:.1%} as configured, because rows of the same "
+            f"time{'' if group is None else ' or group'} stay together"
+        )
+    return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day, note)
 
 
 def find_split(
@@ -215,12 +227,14 @@ def find_split(
             up_to = np.cumsum(np.bincount(2 * at + positive, minlength=2 * len(groups)).reshape(-1, 2), axis=0)
             total = up_to.sum(axis=1)
             last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
-            for side, n_of_side in (("test", up_to[last]), ("training", up_to[-1] - up_to[last])):
+            sides = {"test": up_to[last], "training": up_to[-1] - up_to[last]}
+            for side, n_of_side in sides.items():
                 if n_classes is None and 0 in n_of_side:
                     raise InputError(
                         f"with whole groups, the {side} rows are of one class only: use another seed or share of test rows"
                     )
-            return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
+            of_test, of_train = (tuple(n_of_side.tolist()) for n_of_side in sides.values())
+            return Split(seed, (int(groups[last]),) * (n_classes or 2), of_test, of_train, n_classes)
         n_rows, n_below, lows, highs = zip(*stratum_counts, strict=True)
         counts, below, low, high = sum(n_rows), sum(n_below), np.max(lows, axis=0), np.min(highs, axis=0)
         n_test, limits = [], []
@@ -240,7 +254,7 @@ def find_split(
             limits[k] < 0 or low[k] <= limits[k] <= high[k] for k in range(len(limits))
         ):
             break
-    return Split(seed, tuple(limits), tuple(n_test), n_classes)
+    return Split(seed, tuple(limits), tuple(n_test), tuple((counts - n_test).tolist()), n_classes)
 
 
 def split(block: Block, test_fraction: float, seed: int) -> tuple[ndarray, ndarray]:

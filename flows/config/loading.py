@@ -193,18 +193,14 @@ def find_config(config: str, kind: str = "train") -> Path:
     if path.is_file():
         return path
     folder = configs_folder(kind)
+    names = sorted(p.stem for p in folder.glob("*.yaml"))
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         raise InputError(
-            f"there is no configuration file {config!r}. Give a path, or one of these names: {', '.join(_names(folder))}"
+            f"there is no configuration file {config!r}. Give a path, or one of these names: {', '.join(names)}"
         )
-    named = folder / f"{config}.yaml"
-    if not named.is_file():
-        raise unknown("configuration", config, _names(folder))
-    return named
-
-
-def _names(folder: Path) -> list[str]:
-    return sorted(p.stem for p in folder.glob("*.yaml"))
+    if config not in names:
+        raise unknown("configuration", config, names)
+    return folder / f"{config}.yaml"
 
 
 class FileOptions(Strict):
@@ -259,13 +255,11 @@ def config_of(
     return validated(model, find_sources(raw, folder), where)
 
 
-GRID_EXAMPLE = "grid must be given", "grid must be given, as in --set 'grid={lam: [1e-3, 1e-2]}'"
-
-
 def validated(model: type[Config], content: Any, where: str, options: Mapping[str, str] = {}) -> Config:
     """Return the configuration of parsed content.
 
-    `options`: the option of the command line that gives a key.
+    `options`: the option of the command line that gives a key. Of a key that is missing, the error shows the first of the
+        `examples` of its field.
     Raises InputError if something in it is wrong; the message has a line for each wrong key, and `where` in each line.
     """
     try:
@@ -274,9 +268,12 @@ def validated(model: type[Config], content: Any, where: str, options: Mapping[st
         lines = []
         for key, text in faults_of(e).items():
             first, dot, rest = key.partition(".")
+            examples = getattr(model.model_fields.get(key), "examples", None)
+            if examples and text == "must be given":
+                text += f", as in --set '{key}={yaml.dump(examples[0], default_flow_style=True).strip()}'"
             text = re.sub("`(\\w+)`", lambda name: options.get(name[1], name[0]), text)
             lines.append(": ".join(filter(None, (where, f"{options.get(first, first)}{dot}{rest}", text))))
-        raise InputError(hide("\n".join(lines)).replace(": must", " must").replace(*GRID_EXAMPLE)) from None
+        raise InputError(hide("\n".join(lines)).replace(": must", " must")) from None
 
 
 def read_mapping(path: Path) -> Json:

@@ -91,7 +91,7 @@ class HalvingConfig(Strict):
 class CvConfig(RunConfig):
     """One search."""
 
-    grid: dict[str, list[Any] | LogSpace]
+    grid: dict[str, list[Any] | LogSpace] = Field(examples=[{"lam": [1e-3, 1e-2]}])
     """The values of each parameter: a list, or {first, last, number} on a log scale. All combinations are tried."""
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
     """How the training rows are divided for the search."""
@@ -144,7 +144,7 @@ class CvConfig(RunConfig):
 
             if "rule" not in self.model_fields_set and trained_max_fpr(self.model.built, 1) is None:
                 self.rule = "simplest"
-            if self.model.search_options.metric is not None:
+            if self.model.search_options.metric:
                 raise InputError("the search already has a `metric`: remove `metric` from `features: auto`")
         elif self.rule == "simplest" and "features" not in self.grid:
             raise InputError(
@@ -152,7 +152,7 @@ class CvConfig(RunConfig):
             )
         if self.rule == "one-se" and "lam" not in self.grid:
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
-        if self.nested is not None and self.halving is not None:
+        if self.nested and self.halving:
             raise InputError("`nested` and `halving` cannot be used together: remove one of them")
         metric = self.named_metric
         for point in points:

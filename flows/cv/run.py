@@ -5,7 +5,6 @@ setting is chosen, and its model is fitted.
 """
 
 import math
-import os
 import time
 import uuid
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.own_files import jsonable
 from aucdist.data.shards.manifest import manifest_of
+from aucdist.data.storage.guard import total_memory
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.report.text import parameters_text
@@ -248,16 +248,11 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
     """Return whether folds are tasks or masks, and why."""
     if config.placement != "auto":
         return config.placement, "as configured"
-    memory = _memory_per_task(client)
+    memory: float = total_memory()  # that one task may use
+    if client is not None:
+        memory = min((limit or math.inf) / n_threads for limit, n_threads in worker_memory(client))
     needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
     return ("tasks", needed) if COPIES * n_bytes <= memory / 2 else ("masks", f"{needed}, more than half")
-
-
-def _memory_per_task(client: Any) -> float:
-    """Return the bytes that one task may use at most."""
-    if client is None:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min((limit or math.inf) / n_threads for limit, n_threads in worker_memory(client))
 
 
 class JobRunner:

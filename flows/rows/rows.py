@@ -138,22 +138,21 @@ class Rows:
         each = self.each(parallel_map)
         if test.time is not None:
             split = find_time_split(each, _time_feature(test.time, schema), test.last, test.gap)
-            n_train, n_pos = sum(split.n_train), split.n_train[1]
         else:
             assert test.fraction is not None
             names = f"negative ({listed(schema.negative)})", f"positive ({listed(schema.positive)})"
             split = find_split(each, test.fraction, test.seed, n_classes=n_classes, names=names)
-            n_train, n_pos = self.n_samples - sum(split.n_test), self.n_pos - split.n_test[-1]
 
-        def side(is_on_side: Callable[[Block], np.ndarray], n: int, n_pos: int) -> Rows:
+        def side(is_on_side: Callable[[Block], np.ndarray], counts: tuple[int, ...]) -> Rows:
+            n = sum(counts)
             return self._changed(
                 lambda block: block.take(is_on_side(block), index=block.index),
                 n_samples=n,
-                n_pos=n_pos if n_classes is None else 0,
+                n_pos=counts[-1] if n_classes is None else 0,
                 n_bytes=int(n / self.n_samples * self.n_bytes),
             )
 
-        return side(split.is_train, n_train, n_pos), side(split.is_test, sum(split.n_test), split.n_test[-1]), split
+        return side(split.is_train, split.n_train), side(split.is_test, split.n_test), split
 
     def with_features(self, kept: Sequence[int]) -> "Rows":
         """Return the same rows with some of their features, given by their places."""
@@ -284,6 +283,7 @@ class TrainTestRows:
     `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
     `calibration`: rows that are not fitted but set the threshold.
     `per_day`: ``test`` rows and ``training`` rows in a day, where they are split by a column of dates.
+    `note`: what users should know about the split; empty if there is nothing.
     """
 
     name: str
@@ -299,6 +299,7 @@ class TrainTestRows:
     grouped: Rows | None = None
     calibration: Rows | None = None
     per_day: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def identity(self) -> Json:
@@ -313,8 +314,10 @@ class TrainTestRows:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1
         if test is not None and not test.is_separate_data_set:
             train, held_out, facts = self.train.split(test, self.schema, n_classes, parallel_map)
-            dated = (test.time or "").removesuffix(".days") in self.schema.dates
-            rows = replace(rows, train=train, test=held_out, per_day=getattr(facts, "per_day", {}) if dated else {})
+            rows = replace(rows, train=train, test=held_out)
+            if isinstance(facts, TimeSplit):
+                dated = str(test.time).removesuffix(".days") in self.schema.dates
+                rows = replace(rows, note=facts.note, per_day=facts.per_day if dated else {})
         if config.threshold_rows is not None:
             split = TestConfig(fraction=config.threshold_rows, seed=CALIBRATION_SEED)
             if test is not None and test.time is not None:
@@ -360,6 +363,8 @@ class TrainTestRows:
 
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
         """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
+        if self.note:
+            observer.note(self.note)
 
         def blocks_of(part: str, rows: Rows, sets: LabelSets | None) -> AnyBlocks:
             return with_classes(rows.partition(part, self.schema, cache, workers, observer), sets)

@@ -84,7 +84,7 @@ def test_what_is_refused(setting: str, message: str) -> None:
 
 def test_a_search_without_a_grid_is_told_how_to_write_one() -> None:
     path = Path(__file__).parents[3] / "configs/train/digits.yaml"
-    with pytest.raises(InputError, match=r"grid must be given, as in --set 'grid=\{lam: \[1e-3, 1e-2\]\}'"):
+    with pytest.raises(InputError, match=r"grid must be given, as in --set 'grid=\{lam: \[0\.001, 0\.01\]\}'"):
         load_cv(str(path), [])
 
 

@@ -126,7 +126,7 @@ def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], Recordi
 
 
 def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(run, "_memory_per_task", lambda client: 4e6)
+    monkeypatch.setattr(run, "total_memory", lambda: 4e6)
     assert found_in(tmp_path)["placement"] == "masks"
 
 

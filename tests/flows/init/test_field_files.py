@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pyarrow import feather
 from support.command_line import result_of, run, sets
+from support.runs import Following
 
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.labels import LabelWarning
@@ -17,7 +18,10 @@ from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
 from aucdist.model import load_model
+from flows.compute.clusters import Workers
+from flows.config.data import DataConfig
 from flows.init.run import describe, flow
+from flows.rows.source import read_rows
 
 N = 600
 
@@ -235,6 +239,23 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
         find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
     with pytest.raises(InputError, match="all have the same time"):
         find_time_split(each_of([Block.of(np.ones((400, 1)), y)]), 0, 0.2)
+
+
+def test_the_log_says_that_the_share_of_test_rows_is_not_the_configured_one(tmp_path: Path) -> None:
+    """Months that are a quarter of the rows each cannot give a fifth of them."""
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": random.normal(size=400), "month": np.repeat([1, 2, 3, 4], 100)})
+    rows.assign(day=range(400), y=np.where(random.random(400) < 0.3, "yes", "no")).to_csv(
+        tmp_path / "f.csv", index=False
+    )
+    config = {"source": {"source": str(tmp_path / "f.csv"), "format": "csv", "label": "y"}}
+    said = "the test rows are 25.0% of the rows with a time, and not 20.0% as configured"
+    said += ", because rows of the same time stay together"
+    for time, notes in {"month": [said], "day": []}.items():
+        observer = Following()
+        opened = read_rows(DataConfig.model_validate(config | {"test": {"time": time}}))
+        opened.partition("auto", Workers(), observer)
+        assert [line.strip() for line in observer.lines if "configured" in line] == notes
 
 
 def test_rows_of_a_day_are_those_of_all_groups() -> None:
