@@ -104,7 +104,7 @@ def of_trees() -> Sentences:
         ),
         (
             page,
-            f"On magic04 the AUC is {magic['linear']:.3f} for the linear model, {magic['bins']:.3f} for bins, "
+            f"On magic04, the AUC is {magic['linear']:.3f} for the linear model, {magic['bins']:.3f} for bins, "
             f"{magic['bins + pairs']:.3f} for bins with ten interactions, and {magic['LightGBM, default']:.3f} for LightGBM "
             "with its defaults.",
         ),
@@ -219,7 +219,7 @@ def of_passes() -> Sentences:
         ),
         (
             "docs/pages/benchmarks.md",
-            f"One of them, skin with `max_fpr` 0.1, ended at {top.set_index(['data', 'value'])['primal']['skin', 0.1]:.4f}:",
+            f"One of them, skin with `max_fpr` 0.1, ended at {top.set_index(['data', 'value'])['primal']['skin', 0.1]:.4f}.",
         ),
         (
             "docs/pages/how-to/top-of-the-list.md",
