@@ -21,7 +21,7 @@ from aucdist.estimators.tables import checked_rows, is_dask, names_of_features
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.maps.bins import MissingInFeature
 from aucdist.metrics import guaranteed_threshold, threshold_at
-from aucdist.metrics.counts import ScoreCounts, dot, labels_of
+from aucdist.metrics.counts import ScoreCounts, dot, labels_of, refuse
 from aucdist.metrics.decisions import CostCounts, Costs
 from aucdist.metrics.ranking import auc
 from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
@@ -135,14 +135,9 @@ def _thresholds_of_rows(
         members = indicator == 1
     elif y is not None:
         labels = labels_of("y", y)
-        unknown = ~np.isin(labels, model.classes_)
-        if unknown.any():
-            at, graded = np.argmax(unknown), model.grade_weight is not None
-            raise InputError(
-                f"y has {labels[at]!r} at position {at} (counted from 0), which is not a class of the model: "
-                f"{model.classes_.tolist()}{' (with grade_weight: the lowest grade, and all others)' * graded}. Correct it, or "
-                "leave the row out"
-            )
+        graded = " (with grade_weight: the lowest grade, and all others)" * (model.grade_weight is not None)
+        known = f"is not one of the classes of the model, {model.classes_.tolist()}{graded}"
+        refuse("y: the label", labels, ~np.isin(labels, model.classes_), known)
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []
     for k, class_model in enumerate(model.class_models):
@@ -162,6 +157,21 @@ def _thresholds_of_rows(
                 )
             thresholds.append(guarantee.threshold)
     return thresholds
+
+
+def _raw_thresholds(model: Any, threshold: Any) -> list[float]:
+    """Return the threshold of X w of each class, given scores of `decision_function`."""
+    values, spreads = np.asarray(threshold, dtype=float), model.class_spreads
+    shape = spreads.shape if model.has_several_classes else ()
+    if not (values.shape == shape and (np.abs(scaled := values * spreads) < np.finfo(float).max).all()):
+        raise InputError(
+            "set_threshold: threshold must be a finite number, or one for each class in the order of classes_; got "
+            f"{threshold!r}. To flag no row of X, give X with `alerts=0`"
+        )
+    return [
+        without_intercept(value, one.decision_intercept)
+        for value, one in zip(scaled.tolist(), model.class_models, strict=True)
+    ]
 
 
 @contextmanager
@@ -302,28 +312,28 @@ class WithThreshold:
         True
         """
         check_is_fitted(self)
-        named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
+        targets = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
         rows = {"threshold": threshold, "X": X, "y": y, "sample_weight": sample_weight}
-        arguments = rows | named | {"per": per, "confidence": confidence}
+        arguments = {**rows, **targets, "per": per, "confidence": confidence}
         passed = [name for name, value in arguments.items() if value is not None]
-        requirement = {name: named[name] for name in passed if name in named}
+        if passed == ["threshold"]:
+            self.set_raw_threshold(_raw_thresholds(self, threshold))
+            return self
+        requirement = {name: value for name, value in targets.items() if value is not None}
         unlabelled = y is None and (alerts is None or confidence is not None)
-        if passed != ["threshold"] and (threshold is not None or X is None or unlabelled or len(requirement) != 1):
+        if threshold is not None or X is None or unlabelled or len(requirement) != 1:
             raise InputError(
-                f"set_threshold: give either a threshold, or X, y and one of {', '.join(named)}; "
+                f"set_threshold: give either a threshold, or X, y and one of {', '.join(targets)}; "
                 f"this call has {', '.join(passed) or 'none of them'}"
             )
-        if alerts is not None and per is None and alerts > 1:
-            raise InputError(
-                f"alerts is a share from 0 to 1, not {alerts:g}: for {alerts:g} rows of X, give per=len(X)"
-            )
-        if per is not None:
-            if alerts is None or not (isinstance(per, Real) and per > 0 and alerts <= per):
+        if alerts is not None or per is not None:
+            n_rows = 1 if per is None else per
+            if alerts is None or not (isinstance(n_rows, Real) and n_rows > 0 and alerts <= n_rows):
                 raise InputError(
-                    f"alerts is {alerts!r} and per is {per!r}: give both as numbers of rows, `alerts` at most `per`, as in "
-                    "alerts=50, per=len(X)"
+                    f"alerts is {alerts!r} and per is {per!r}: give a share from 0 to 1, or both as numbers of rows, `alerts` at "
+                    "most `per`, as in alerts=50, per=len(X)"
                 )
-            requirement["alerts"] = alerts / per
+            requirement["alerts"] = alerts / n_rows
         if confidence is not None and cost is not None:
             raise InputError(
                 "set_threshold: confidence is for fpr, alerts, precision and recall, not for cost: leave confidence out"
@@ -332,22 +342,7 @@ class WithThreshold:
             raise InputError(
                 "set_threshold takes rows in memory: give some rows of the dask collection, with .compute()"
             )
-        if threshold is None:
-            self.set_raw_threshold(_thresholds_of_rows(self, X, y, sample_weight, requirement, confidence))
-            return self
-        values, models = np.asarray(threshold, dtype=np.float64), self.class_models
-        if values.shape != ((len(models),) if self.has_several_classes else ()):
-            raise InputError(
-                f"set_threshold: threshold must be a number, or one for each class in the order of classes_; got {threshold!r}"
-            )
-        scaled = (values * self.class_spreads).tolist()
-        if not (np.abs(scaled) < np.finfo(np.float64).max).all():
-            raise InputError(
-                f"threshold must be finite; got {threshold!r}. To flag no row of X, give X with `alerts=0`"
-            )
-        self.set_raw_threshold(
-            [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
-        )
+        self.set_raw_threshold(_thresholds_of_rows(self, X, y, sample_weight, requirement, confidence))
         return self
 
     @property
