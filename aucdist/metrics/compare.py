@@ -145,8 +145,8 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
     """
     areas, parts = _areas(members, scores, ddof=1)
     n_pos = members.sum(axis=0)
-    sides = zip(n_pos, len(members) - n_pos, strict=True)
-    return area_interval(float(np.mean(areas)), dot(parts, parts), [*sides], 0.95)
+    sides = [*zip(n_pos, len(members) - n_pos, strict=True)]
+    return area_interval(float(np.mean(areas)), dot(parts, parts), sides, 0.95)
 
 
 def auc_test(y: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:

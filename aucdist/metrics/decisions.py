@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import ScoreCounts, as_column, refuse
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
@@ -210,6 +210,25 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     return counts.threshold(len(counts.values) - flagged)
 
 
+def kept_with_ties(fitted: ScoreCounts, threshold: float, name: str, value: float) -> float:
+    """Return a threshold at which scores that share a value keep a requirement, near one that other scores of the rows chose.
+
+    Out-of-fold scores come from several models. They may differ where the model that is used gives many rows the same score,
+    and flags all of them or none. The threshold is therefore moved past each score of several rows with which more would be
+    flagged than `fpr` or `alerts` allow. For `recall` it is lowered until the requirement is met. Scores of single rows do not
+    raise it: the model overfits its training rows, and with `alerts` they would leave too few alerts among new rows.
+
+    `fitted`: of the same rows, by the model that is used.
+    """
+    if name in ("precision", "cost"):
+        return threshold
+    n_below = len(fitted.values) - n_flagged(fitted, name, value)
+    if name == "recall":
+        return min(threshold, fitted.threshold(n_below))
+    shared = np.flatnonzero(((fitted.pos + fitted.neg)[:n_below] > 1) | fitted.weighted)
+    return max(threshold, fitted.threshold(shared[-1] + 1)) if len(shared) else threshold
+
+
 def only_requirement(subject: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
     """Return name and value of the one requirement that is not None, or raise an InputError that begins with `subject`."""
     stated = [(name, value) for name, value in requirements.items() if value is not None]
@@ -224,27 +243,28 @@ def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) 
     refuse_weights(counts)
     exact_columns(counts)
     table = confusion(counts, threshold)
-    flagged = table["tp"] + table["fp"]
+    n_right, flagged = table["tp"], table["tp"] + table["fp"]
+    parts = {
+        "recall": (n_right, counts.rows_pos),
+        "fpr": (table["fp"], counts.rows_neg),
+        "precision": (n_right, flagged),
+        "alerts": (flagged, counts.rows_pos + counts.rows_neg),
+    }
     return OperatingPoint(
         threshold,
-        recall=_share_estimate(table["tp"], counts.rows_pos, level),
-        fpr=_share_estimate(table["fp"], counts.rows_neg, level),
-        precision=_share_estimate(table["tp"], flagged, level),
-        alerts=_share_estimate(flagged, counts.rows_pos + counts.rows_neg, level),
+        **{
+            name: Estimate(_share(k, n - k), *clopper_pearson(k, n, level), level, "clopper-pearson")
+            for name, (k, n) in parts.items()
+        },
     )
-
-
-def _share_estimate(successes: float, n: float, level: float) -> Estimate:
-    value = successes / n if n > 0 else 0.0
-    return Estimate(value, *clopper_pearson(successes, n, level), level, "clopper-pearson")
 
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_positive: float, miss: float) -> float:
     """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
-    costs = Costs(false_positive, miss)
+    Costs(false_positive, miss)  # raises an InputError unless they are costs
     exact_columns(counts)
     table = confusion(counts, threshold)
-    return (costs.false_positive * table["fp"] + costs.miss * table["fn"]) / (counts.n_pos + counts.n_neg)
+    return (false_positive * table["fp"] + miss * table["fn"]) / (counts.n_pos + counts.n_neg)
 
 
 def expected_cost_interval(
@@ -259,21 +279,14 @@ def expected_cost_interval(
     return replace(costs.interval(level), value=value, method="mover")
 
 
-def check_requirement(name: str, value: float) -> None:
-    """Raise an InputError unless a requirement is a share."""
-    if name not in REQUIREMENTS:
-        raise unknown("requirement", name, REQUIREMENTS)
-    REQUIREMENTS[name].check(name, value)
-
-
 def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
     """Return how many of the highest distinct scores must be flagged to meet a requirement of `threshold_at`."""
-    check_requirement(name, value)
+    REQUIREMENTS[name].check(name, value)
     (true, false), slack = flagged_at(counts), rounding_of_shares(counts)
     if name == "recall":
         return int(np.searchsorted(true / true[-1], value * (1.0 - slack)))
     if name == "precision":
-        precisions = true[1:] / (true[1:] + false[1:])
+        _, precisions = pr_curve(counts)
         good = np.flatnonzero(precisions >= value * (1.0 - slack))
         if len(good) == 0:
             raise InputError(
@@ -323,8 +336,7 @@ def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
     """Return the share of all positives that are among the k highest-scoring rows."""
-    true, _ = flagged_at(counts)
-    return _positives_in_top(counts, k) / float(true[-1])
+    return _positives_in_top(counts, k) / float(flagged_at(counts)[0][-1])
 
 
 def precision_at_k(counts: ScoreCounts, k: float) -> float:
@@ -419,8 +431,8 @@ class DecisionCosts:
         `cost`: as `Costs.of_rows` returns it.
         """
         classes = positive, ~positive
-        rows, largest = ([np.count_nonzero(c) for c in classes], [cost[c].max(initial=0.0) for c in classes])
-        return cls(np.array(rows), np.array(largest), [cost[c & wrong] for c in classes])
+        largest = [cost[c].max(initial=0.0) for c in classes]
+        return cls(np.sum(classes, axis=1), np.array(largest), [cost[c & wrong] for c in classes])
 
     def __add__(self, other: "DecisionCosts") -> "DecisionCosts":
         """Return the costs of the decisions on the rows of both."""
@@ -477,11 +489,12 @@ def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndar
     n = len(cost)
     parts = cost * (wrong[0].astype(np.int8) - wrong[1]) / n
     if not parts.any():
-        classes = [members for members in (positive, ~positive) if members.any()]
         unseen = [
-            cost[members].max() * (1 - (1 - level) ** (1 / members.sum())) * members.sum() / n for members in classes
+            cost[members].max() * (1 - (1 - level) ** (1 / members.sum())) * members.sum() / n
+            for members in (positive, ~positive)
+            if members.any()
         ]
-        reach = math.sqrt(sum(end**2 for end in unseen))
+        reach = math.hypot(*unseen)
         return Difference(0.0, -reach, reach, 1.0, level, "exact-bound", 0)
     return sign_flip_test(parts, np.full(n, 1 / n), level, most=float(cost.max()))
 

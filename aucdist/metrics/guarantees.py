@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import REQUIREMENTS, check_requirement, only_requirement
+from aucdist.metrics.decisions import REQUIREMENTS, only_requirement
 from aucdist.metrics.intervals import check_level, refuse_weights
 from aucdist.metrics.ranking import flagged_at
 
@@ -87,7 +87,7 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     check_level(confidence)
     refuse_weights(counts)
     name, value = only_requirement(f"guaranteed_threshold takes one of {', '.join(REQUIREMENTS)}", requirements)
-    check_requirement(name, value)
+    REQUIREMENTS[name].check(name, value)
     error = 1.0 - confidence
     positives, negatives = flagged_at(counts)  # `flagged` is the number of distinct scores above the threshold
     if name == "precision":

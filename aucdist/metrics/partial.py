@@ -74,8 +74,7 @@ def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
         Above 0 and at most 1.
     """
     weight = min(1.0, counts.rows_pos / FULL_POSITIVES)
-    partial = partial_auc(counts, max_fpr)
-    return partial if weight == 1.0 else weight * partial + (1.0 - weight) * auc(counts)
+    return weight * partial_auc(counts, max_fpr) + (1.0 - weight) * auc(counts)
 
 
 def partial_auc_interval(

@@ -68,15 +68,9 @@ def delong_variance(counts: ScoreCounts) -> float:
     the placements of the positives over their number, plus the same for the negatives (DeLong, DeLong and
     Clarke-Pearson, Biometrics 44, 1988, 837-845).
 
-    Raises
-    ------
-    InputError
-        If a class has fewer than two rows, or there are weights, for which the estimate is not defined.
+    `counts`: of at least two rows of each class, without weights, for which the estimate is not defined.
     """
-    refuse_weights(counts)
     pos, neg = exact_columns(counts)
-    if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("the variance of the AUC needs at least two rows of each class: give more rows")
     area = auc(counts)
     pos_placements = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
     neg_placements = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)

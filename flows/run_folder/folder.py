@@ -214,18 +214,14 @@ def in_use(folder: Path) -> Iterator[None]:
 
 def is_in_use(folder: Path) -> bool:
     """Return whether a running process has marked a folder as in use; False if the file system has no locks."""
-    try:
+    with suppress(OSError):  # no such folder, or a file system without locks
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
     return False
 
 
@@ -258,10 +254,10 @@ PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pya
 """The packages that the result of a run depends on."""
 
 
-def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
     installed = {"python": platform.python_version()}
-    for package in packages:
+    for package in PACKAGES:
         with suppress(PackageNotFoundError):
             installed[package] = version(package)
     return installed
@@ -287,7 +283,8 @@ GROUP_PREFIX = "of "
 """The prefix of columns that define groups of test rows."""
 THRESHOLD_ROWS = "threshold.parquet"
 """The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
-OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
+OPTIONAL = {"weight": pa.float64(), "group": pa.int64(), "grade": pa.float64(), "cost": pa.float64()}
+"""Columns of the test rows that exist if the rows have such values, which are attributes of `Block`."""
 
 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, ndarray]:
@@ -310,8 +307,8 @@ def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], signs: Se
     """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
     scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
     columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
-    more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
-    table = pa.table(columns | {name: values for name, values in more.items() if values is not None})
+    more = {name: values for name in OPTIONAL if (values := getattr(block, name)) is not None}
+    table = pa.table(columns | more)
     summary: Summary = {"scores": [scores], "tables": [table]}
     for k in range(len(weights)):
         y = block.y if signs is None else signs[k][block.code]

@@ -32,6 +32,7 @@ from aucdist.metrics.decisions import (
     expected_cost,
     expected_cost_interval,
     g_mean,
+    kept_with_ties,
     mean_cost,
     mean_cost_difference,
     operating_point,
@@ -348,20 +349,25 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
 
 
 def threshold_by(
-    config: OperatingPointConfig, counts: ScoreCounts | CostCounts, per_day: float | None
+    config: OperatingPointConfig,
+    counts: ScoreCounts | CostCounts,
+    per_day: float | None,
+    fitted: ScoreCounts | None = None,
 ) -> tuple[float, Guarantee | None]:
     """Return the threshold that meets a requirement on rows, on the scale of their scores, and its guarantee if requested.
 
     `per_day`: the number of these rows in a day, if it is known.
+    `fitted`: where these scores are out of fold, those by the model that is used; see `kept_with_ties`.
     Raises InputError if no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
     """
     if isinstance(counts, CostCounts):
         return counts.cheapest_threshold(), None
     requirement = config.requirement(per_day)
-    if config.confidence is None:
-        return threshold_at(counts, **requirement), None
-    guarantee = guaranteed_threshold(counts, config.confidence, **requirement)
-    return guarantee.threshold, guarantee
+    guarantee = None if config.confidence is None else guaranteed_threshold(counts, config.confidence, **requirement)
+    threshold = threshold_at(counts, **requirement) if guarantee is None else guarantee.threshold
+    if fitted is not None:
+        threshold = kept_with_ties(fitted, threshold, *requirement.popitem())
+    return threshold, guarantee
 
 
 def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
@@ -395,8 +401,8 @@ def details_of(fitted: FittedRun) -> Json:
             "threshold": 0.0,
             "details": {
                 part: detail_of(counts, threshold)
-                for part, counts in (("train", class_evaluation.train), ("test", class_evaluation.test))
-                if counts is not None
+                for part in ("train", "test")
+                if (counts := getattr(class_evaluation, part)) is not None
             },
             "interval": class_evaluation.interval and asdict(class_evaluation.interval),
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold

@@ -30,7 +30,6 @@ from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import CostCounts, best_threshold
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model.linear_model import ClassWeights, LinearModel
@@ -242,7 +241,7 @@ def evaluate(
     """
     own_costs = None if point is None else point.row_costs
     models, set_on, test, groups = estimator.class_models, "training", None, None
-    calibration: Sequence[Any] = [None] * len(models)
+    calibration: Any = [None] * len(models)
     fewest = min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class())
     by_default = (
         isinstance(estimator, RankingClassifier)
@@ -255,7 +254,7 @@ def evaluate(
         calibration, set_on = list(blocks.calibration.each_class()), "threshold_rows"
     elif fewest > 1 and (by_default if point is None else point.out_of_fold):
         set_on = "out_of_fold"
-    tested: Sequence[ScoreCounts | None] = [None] * len(models)
+    tested: Any = [None] * len(models)
     table: Any = None
     scores: Any = None
     if blocks.test is not None:
@@ -275,7 +274,8 @@ def evaluate(
             threshold_counts = fit.unseen if fit.unseen and own_costs is None else out_of_fold(model, rows, own_costs)
         if point is not None:
             with errors_name_class(estimator, k):
-                threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day)
+                fitted = train if set_on == "out_of_fold" else None
+                threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day, fitted)
             thresholds.append(threshold)
         elif set_on == "out_of_fold":
             thresholds.append(best_threshold(threshold_counts))

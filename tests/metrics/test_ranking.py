@@ -214,14 +214,12 @@ def test_an_interval_of_few_rows_warns_and_says_how_many_an_auc_near_0_or_1_need
 
 def test_no_interval_for_weights_a_level_out_of_range_or_one_row():
     heavy = count([1.0, 2.0], [0.0, 3.0], np.array([1.0, 2, 1, 1]))
-    for refused in (ranking.auc_interval, ranking.delong_variance, ranking.roc_band):
+    for refused in (ranking.auc_interval, ranking.roc_band):
         with pytest.raises(InputError, match="weights"):
             refused(heavy)
     for level in (0.49, 1.0, float("nan")):
         with pytest.raises(InputError, match="level"):
             ranking.auc_interval(count([1.0], [0.0]), level)
-    with pytest.raises(InputError, match="two rows"):
-        ranking.delong_variance(count([1.0], [0.0, 2.0]))
 
 
 # Curves and thresholds ----------------------------------------------------------------------------------------------

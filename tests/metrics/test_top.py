@@ -241,3 +241,30 @@ def test_a_threshold_flags_the_same_rows_in_the_type_of_the_scores(find, kind):
         exactly = scores.astype(float) > find(y, scores.astype(float), **target)
         assert ((scores > find(y, scores, **target)) == exactly).all()
     assert (scores > metrics.threshold_at(y, scores, recall=1.0)).all()
+
+
+@given(st.data(), st.sampled_from(["fpr", "alerts", "recall"]), st.floats(0.01, 1.0), st.booleans())
+@settings(deadline=None)
+def test_ties_of_the_model_that_is_used_keep_what_other_scores_chose(data, name, value, weighted):
+    """Each score is of several rows. The other scores of the rows, which chose the threshold, do not even rank like these."""
+    n = data.draw(st.integers(1, 8))
+    tied = np.repeat(data.draw(st.permutations(range(n))), 3).astype(float)
+    y = np.array(data.draw(st.lists(st.sampled_from([-1, 1]), min_size=3 * n, max_size=3 * n)))
+    y[:2] = -1, 1
+    weight = np.array(data.draw(st.lists(st.sampled_from([0.25, 0.5, 2.0]), min_size=3 * n, max_size=3 * n)))
+    weight = weight if weighted else np.ones(3 * n)
+    chosen = data.draw(st.floats(-2, n + 1))
+    threshold = decisions.kept_with_ties(ScoreCounts.from_scores(y, tied, weight), chosen, name, value)
+    counted = {"fpr": y < 0, "recall": y > 0, "alerts": np.full(3 * n, True)}[name]
+    share = weight[counted & (tied > threshold)].sum() / weight[counted].sum()
+    assert share >= value - 1e-12 if name == "recall" else share <= value + 1e-12
+    least = decisions.threshold_at(ScoreCounts.from_scores(y, tied, weight), **{name: value})
+    assert threshold in (chosen, least)  # so it is moved no further than needed
+
+
+def test_scores_of_single_rows_do_not_raise_a_threshold():
+    rows = np.array([-1, 1] * 10), np.arange(20.0)
+    assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 4.5
+    rows[1][10:12] = 10.0  # six rows or more are flagged with these two, but only two may be
+    assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 11.0
+    assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "precision", 0.9) == 4.5

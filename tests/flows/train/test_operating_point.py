@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from support.runs import page_of, searched, trained, unseen_scores
+from support.runs import page_of, searched, trained, unseen_scores, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import ScoreCounts, operating_point, threshold_at
@@ -56,6 +56,26 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     assert "set for a false positive rate of at most 2 %, on out-of-fold scores of the training rows:" in page_of(
         result
     )
+
+
+@pytest.mark.parametrize("name", ["alerts", "fpr"])
+def test_a_share_is_kept_on_training_rows_that_the_model_ties(tmp_path: Path, monkeypatch: Any, name: str) -> None:
+    """Nine different rows repeat. Five models of folds give each of them five scores, between which the threshold may lie."""
+
+    def flagged_share(seed: int) -> float:
+        r = np.random.default_rng(seed)
+        X = r.integers(0, 3, (500, 2)).astype(float)
+        y = X.sum(axis=1) + 0.7 * (X[:, 0] - 1) * (X[:, 1] - 1) + r.logistic(size=500) > 4.5
+        table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+        model = {"estimator": "PairwiseHingeClassifier", "tol": 1e-2, "features": BINS}
+        config = write_config(tmp_path, table, {"label": "y", "positive": "True"}, {"test": None}, model=model)
+        result = trained(config, f"operating_point={{{name}: 0.05}}", output=tmp_path / "runs")
+        assert result["operating_point"]["rows"] == "training"
+        return float(result["operating_point"][name]["value"])
+
+    assert max(map(flagged_share, range(4))) <= 0.05
+    monkeypatch.setattr("flows.run_folder.results.kept_with_ties", lambda fitted, threshold, *target: threshold)
+    assert max(map(flagged_share, range(4))) > 0.05
 
 
 def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_path: Path, monkeypatch: Any) -> None:
