@@ -115,7 +115,8 @@ def guaranteed_threshold(
     and `alerts` it is the lowest one, so it flags as many rows as possible. The bounds are exact binomial bounds. With
     `precision`, thresholds are tested from few flagged rows to many by a fallback procedure, and the guarantee is exact if
     the precision crosses the guaranteed value only once: see "The statistics of guarantees" in the documentation. The rows
-    must be independent, drawn like the new ones, and unseen by the model.
+    must be independent, drawn like the new ones, and unseen by the model. Rows that come in groups, or that change over time,
+    miss the target more often: of ten equal rows in each group, up to 30 % of the thresholds miss it, and not 5 %.
 
     Parameters
     ----------

@@ -174,9 +174,11 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     recalls, kept = [point["recall"]["value"] for point in points], ""
     if "guarantee" in points[0]:
         guarantees = [point["guarantee"] for point in points]
-        n_met = sum(guarantee["meets_target"] for guarantee in guarantees)
-        sure = f"{number_text(100 * guarantees[0]['confidence'])} % confidence each"
-        kept = f" {n_met} of {len(points)} thresholds guarantee their target, with {sure}."
+        kept = (
+            f" {sum(row['meets_target'] for row in guarantees)} of {len(points)} thresholds guarantee their target, with "
+            f"{number_text(100 * guarantees[0]['confidence'])} % confidence each. A guarantee is missed more often if rows "
+            "come in groups or change over time."
+        )
     return (
         f"Each class has its own threshold. {set_for_text(points[0])} On the {points[0]['rows']} rows, the mean recall of the "
         f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{kept}"
@@ -236,7 +238,10 @@ def guarantee_text(point: Json) -> str:
     rows = f"the {known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["meets_target"]:
-        text = f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}."
+        text = (
+            f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}. It is missed more often if rows "
+            "come in groups or change over time."
+        )
         text += " This is approximate, because five other models gave these scores." * (
             set_on_of(point) == "out_of_fold"
         )
