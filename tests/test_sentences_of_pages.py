@@ -87,6 +87,31 @@ FIGURES = [
     ("how-to/large-data", "when a fifth of the disk is left", "aucdist.data.storage.scratch:SHARE_THAT_STAYS_FREE", 0.2),
     ("how-to/formats", "up to 64 files", "flows.init.read:MAX_FILES", 64),
     ("how-to/audit", "its share is at least a tenth", "flows.audit:LEAST_PART", 0.1),
+    ("reference/auto", "up to 100,000 rows", "aucdist.search.auto:MAX_KERNEL_ROWS", 100_000),
+    ("reference/auto", "and 500 features", "aucdist.search.auto:MAX_KERNEL_COLUMNS", 500),
+    ("reference/auto", "if each class has at least 50 rows;", "aucdist.search.auto:MIN_ROWS", 50),
+    ("reference/auto", "from 20,000 rows on, in addition", "aucdist.search.auto:MANY_ROWS", 20_000),
+    ("reference/auto", "more than $2^{27}$ values", "aucdist.search.auto:MAX_VALUES", 2**27),
+    ("reference/auto", "at most about 25,000 rows of each class", "aucdist.search.auto:DRAWN_ROWS", 25_000),
+    ("reference/auto", "| number of folds | 5.", "aucdist.search.auto:MAX_FOLDS", 5),
+    ("reference/auto", "At least 3 are used", "aucdist.search.choice:MIN_FOLDS", 3),
+    ("reference/auto", "to hold out 500 rows of the smaller class", "aucdist.search.auto:MIN_HELD_OUT", 500),
+    ("reference/auto", "fewer than 50 rows of the smaller class", "aucdist.search.auto:FIRST_HELD_OUT", 50),
+    ("reference/auto", "1, 0.1 and 0.01, and then 0.001 and 0.0001", "aucdist.search.auto:LAMS", (1, 0.1, 0.01, 1e-3, 1e-4)),
+    ("reference/auto", "`lam` is 0.1, 0.01 or 0.001", "aucdist.search.auto:LAMS_OF_TOP", (0.1, 0.01, 0.001)),
+    ("reference/auto", "for leaves it is 0.1 or 0.001", "aucdist.search.auto:LAMS_OF_LEAVES", (0.1, 0.001)),
+    ("reference/auto", "over all pairs 0.1 or 0.01", "aucdist.search.auto:LAMS_OF_ALL_PAIRS", (0.1, 0.01)),
+    ("reference/auto", "stop at a relative gap of 3 %", "aucdist.search.auto:MIN_TOL", 0.03),
+    ("reference/auto", "If each class has at least 100 rows", "aucdist.search.auto:MIN_ROWS_OF_TOP", 100),
+    ("rare-class", "tries no value of `lam` below 1e-4", "aucdist.search.auto:LAMS", (1, 0.1, 0.01, 1e-3, 1e-4)),
+    ("reference/all-pairs", "There are at most 4,000 rows and $2^{26}$ values", "aucdist.pairs.few_rows:MAX_VALUES", 2**26),
+    ("reference/all-pairs", "16 rounds of cutting planes", "aucdist.pairs.cutting_planes:STALL_ROUNDS", 16),
+    ("reference/all-pairs", "one round for every ten rows", "aucdist.pairs.cutting_planes:ROWS_PER_ROUND", 10),
+    ("reference/all-pairs", "If the smaller class has more than 65,536 rows", "aucdist.pairs.cutting_planes:MAX_ANCHORS", 65_536),
+    ("reference/all-pairs", "into 8,192 intervals", "aucdist.pairs.cell_cuts:CELLS", 8192),
+    ("reference/all-pairs", "more than 512 times its range", "aucdist.estimators.conditioning:FAR_RATIO", 2 * 512),
+    ("reference/all-pairs", "has been found after 100 passes", "aucdist.pairs.cutting_planes:PATIENCE", 100),
+    ("reference/guarantees", "the first gets 70 % of it", "aucdist.metrics.guarantees:TEST_STARTS", {1.0: 0.7, 4.0: 0.3}),
     ("certificate", "more than 65,536 rows in each class", "aucdist.pairs.cutting_planes:MAX_ANCHORS", 65_536),
     ("errors", "more than 1,000 different values", "aucdist.data.labels:MAX_CLASSES", 1000),
     ("papers", "at most 4,000 such rows", "aucdist.pairs.few_rows:MAX_ROWS", 4000),
@@ -103,7 +128,7 @@ def said(page: str) -> str:
 
 
 @pytest.mark.parametrize(("page", "words", "place", "figure"), FIGURES, ids=[row[1][:40] for row in FIGURES])
-def test_a_figure_on_a_page_is_that_of_the_code(page: str, words: str, place: str, figure: float) -> None:
+def test_a_figure_on_a_page_is_that_of_the_code(page: str, words: str, place: str, figure: Any) -> None:
     assert words in said(page)
     module, _, name = place.partition(":")
     assert getattr(importlib.import_module(module), name) == figure
