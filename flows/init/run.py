@@ -81,9 +81,9 @@ class Description:
 
         `leave_out`: how a column, ``{}``, is left out.
         """
-        leave = "if it becomes known only after the label, " + leave_out
         leaks = (
-            f"column {column!r} gives the label away ({why}); {leave.replace('{}', column)}"
+            f"column {column!r} gives the label away ({why}); if it becomes known only after the label, "
+            f"{leave_out.replace('{}', column)}"
             for column, why in self.leaks.items()
         )
         return [f"warning: {text}" for text in (*self.notes, *leaks)]
@@ -157,37 +157,22 @@ def describe(
         are_cells=source.format == "csv",
     ).labels
     whole = rows.share == 1.0
-    contents = f"the label column {form.label!r} has"
     few = (name for name in form.features if 1 < len(distinct(rows.columns[name])[1]) <= MAX_CLASSES)
-    positive, guessed, signs = _positive(source, labels, where, contents, few, whole=whole)
+    positive, guessed, signs = _positive(source, labels, f"the label column {form.label!r} has", few, whole=whole)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
             pick([name for name in names if name != form.label], column, where, key)
     columns, spelling = _columns(rows, form, signs, {form.groups, groups or ""})
-    none_left = all(c.kind == "drop" for c in columns)
-    kept = [c for c in columns if c.otherwise and c.kind == "drop" and (none_left or c.name == time)]
-    for c in kept:
-        reason = "no other column is left" if none_left else "--time splits by it"
-        c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
+    kept = _keep_needed(columns, time, where, f"{'' if output else SOURCE_PREFIX}hashed=")
     kinds = {c.name: c.kind for c in columns}
-    if time and kinds.get(time, "number") not in ("number", "dates"):
-        raise InputError(f"{where}: {not_in_order(time)}")
-    if none_left and not kept:
-        key = f"{'' if output else SOURCE_PREFIX}hashed="
-        reasons = [
-            f"{c.name}: {c.comment:.{MAX_COMMENT}}"
-            f"{f' (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)' * ('identifier' in c.comment)}"
-            for c in columns
-        ]
-        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}")
-    keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
+    keys = _source_keys(rows.source, form.label, columns, spelling, output)
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
-    data = [IMPUTE_LINE] * any(c.kind in ("number", "dates") for c in columns)
     sparse = _is_sparse(source, "hashed" in kinds.values())
     notes = [f"column {c.name!r} {c.doubt}" for c in columns if c.doubt]
     notes += [f"column {c.name!r} is {c.comment}" for c in kept]
-    data += [
+    data = [
+        *[IMPUTE_LINE] * any(c.kind in ("number", "dates") for c in columns),
         f"scale: {'maxabs' if sparse else 'standard'}",
         *_test_rows(columns, time, groups, signs, notes, whole=whole),
     ]
@@ -195,14 +180,9 @@ def describe(
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     directions = {c.name: c.direction for c in columns if c.direction is not None and c.kind == "number"}
-    indicators = sum(c.n_values for c in columns if c.kind == "categorical") + sum(keys.get("hashed", {}).values())
-    numbers = sum({"number": 1, "dates": len(c.parts)}.get(c.kind, 0) for c in columns)
-    model = _model(sparse, numbers, indicators, len(signs) / rows.share)
-    if directions:
-        model += [
-            "# In place of `model` above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
-            f"# model: {{features: bins, lam: 1e-2, monotone: {flow(directions)}}}",
-        ]
+    n_indicators = sum(c.n_values for c in columns if c.kind == "categorical") + sum(keys.get("hashed", {}).values())
+    n_numbers = sum({"number": 1, "dates": len(c.parts)}.get(c.kind, 0) for c in columns)
+    model = _model(sparse, n_numbers, n_indicators, len(signs) / rows.share, directions)
     return Description(
         yaml_text(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
@@ -210,11 +190,35 @@ def describe(
     )  # fmt: skip
 
 
+def _keep_needed(columns: list[Column], time: str | None, where: str, key: str) -> list[Column]:
+    """Use columns that were dropped, if no other one is left or the rows are split by them, and return these.
+
+    `key`: with which an option keeps a column that is hashed.
+    Raises InputError if no column is left, or the rows cannot be split by the one of the time.
+    """
+    none_left = all(c.kind == "drop" for c in columns)
+    kept = [c for c in columns if c.otherwise and c.kind == "drop" and (none_left or c.name == time)]
+    for c in kept:
+        reason = "no other column is left" if none_left else "--time splits by it"
+        c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
+    for c in columns:
+        if c.name == time and c.kind not in ("number", "dates"):
+            raise InputError(f"{where}: {not_in_order(c.name)}")
+    if none_left and not kept:
+        reasons = [
+            f"{c.name}: {c.comment:.{MAX_COMMENT}}"
+            f"{f' (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)' * ('identifier' in c.comment)}"
+            for c in columns
+        ]
+        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}")
+    return kept
+
+
 def _positive(
-    source: Source, labels: Labels, where: str, contents: str, columns: Iterable[str], *, whole: bool
+    source: Source, labels: Labels, contents: str, columns: Iterable[str], *, whole: bool
 ) -> tuple[Any, str, np.ndarray]:
     """Return the positive class as it is written, how it was chosen (empty if it was given), and which rows are positive."""
-    counts = labels.counts()
+    counts, where = labels.counts(), source.display_name
     if source.labels == "grades":
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
@@ -251,13 +255,12 @@ def _columns(
         tuple(source.missing_values),
         source.date_format,
     )
-    kinds: dict[str, Kind] = dict.fromkeys(form.hashed, "hashed")
-    kinds.update(dict.fromkeys(form.dates, "dates"), **dict.fromkeys(form.categorical, "categorical"))
+    given: tuple[Kind, ...] = ("hashed", "dates", "categorical")
+    kinds = {name: kind for kind in given for name in getattr(form, kind)}
     for c in looked_at:
         if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
-    names = rows.columns.column_names
-    dropped = [pick(names, column, source.display_name, "drop") for column in source.drop or ()]
+    dropped = [pick(rows.columns.column_names, column, source.display_name, "drop") for column in source.drop or ()]
     looked_at += [Column(name, "drop", "as given") for name in dropped if name != form.label]
     looked_at += [Column(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
     return looked_at, spelling
@@ -272,28 +275,25 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
-def _source_keys(
-    source: Source, label: str, columns: list[Column], spelling: Spelling, stated: Source, output: Path | None
-) -> Json:
+def _source_keys(source: Source, label: str, columns: list[Column], spelling: Spelling, output: Path | None) -> Json:
     """Return the keys of the source: those that were given, and what was found."""
-    keys = _given_keys(source, stated, output) | {"label": label}
+    keys = _given_keys(source, output) | {"label": label}
     dates, hashed = ([c for c in columns if c.kind == kind] for kind in ("dates", "hashed"))
-
-    def with_given(key: str, names: list[Any]) -> None:
-        if names and keys.get(key) != "auto":
-            keys[key] = list(dict.fromkeys([*keys.get(key, ()), *names]))
-
-    for kind in ("drop", "categorical"):
-        with_given(kind, [c.name for c in columns if c.kind == kind])
-    with_given("missing_values", [word for c in columns if c.kind != "drop" for word in c.words])
+    names = {kind: [c.name for c in columns if c.kind == kind] for kind in ("drop", "categorical")}
+    names["missing_values"] = [word for c in columns if c.kind != "drop" for word in c.words]
+    for key, found in names.items():
+        if found and keys.get(key) != "auto":
+            keys[key] = list(dict.fromkeys([*keys.get(key, ()), *found]))
     if dates:
         keys["dates"] = {c.name: list(c.parts) for c in dates} | keys.get("dates", {})
-        form = next((c.date_format for c in dates if c.date_format is not None), None)
-        keys = ({} if form is None else {"date_format": form}) | keys
+        if forms := [c.date_format for c in dates if c.date_format is not None]:
+            keys.setdefault("date_format", forms[0])
     if hashed:
         keys["hashed"] = {c.name: HASHED_INTO for c in hashed} | keys.get("hashed", {})
     # One new category, or one empty cell, must not stop the scoring of all other rows.
-    keys = {"missing": "keep"} | ({"unknown": "ignore"} if "categorical" in keys else {}) | keys
+    keys.setdefault("missing", "keep")
+    if "categorical" in keys:
+        keys.setdefault("unknown", "ignore")
     if spelling.decimal != ".":
         keys["decimal"] = spelling.decimal
     spelled = {"thousands": spelling.thousands, "symbols": list(spelling.symbols)}
@@ -367,13 +367,13 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
         source = source.model_copy(update={"drop": [*(source.drop or ()), *constant]})
         surveyed, share, _ = survey(source)
     # a survey has no rows, only the number of rows of each class
-    names = tuple(surveyed.classes)
-    labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
-    positive, guessed, _ = _positive(source, labels, source.display_name, "the labels have", [], whole=share == 1.0)
+    labels = Labels(np.repeat(np.arange(len(surveyed.classes)), [*surveyed.classes.values()]), tuple(surveyed.classes))
+    whole = share == 1.0
+    positive, guessed, _ = _positive(source, labels, "the labels have", (), whole=whole)
     file_format = source.format_of()
     n_features = len(file_format.feature_names(surveyed))
     sparse = _is_sparse(source, file_format.is_sparse(surveyed, n_features))
-    keys = _given_keys(source, source, output)
+    keys = _given_keys(source, output)
     comments: Json = {"positive": guessed, "drop": constant}
     not_0 = surveyed.stored / max(1, surveyed.rows * surveyed.width)
     comments[""] = [
@@ -389,17 +389,17 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     keys = _checked_keys(name, source, keys, positive)
     indicators = sum(map(len, surveyed.categories.values()))
     model = _model(sparse, n_features - indicators, indicators, surveyed.rows / share)
-    text = yaml_text(name, _head(source, surveyed.rows, share == 1.0, output), keys, comments, data, model)
+    text = yaml_text(name, _head(source, surveyed.rows, whole, output), keys, comments, data, model)
     kinds |= dict.fromkeys(source.drop or (), "drop")
     notes = []
-    if share == 1.0 and not source.of_each:
+    if whole and not source.of_each:
         from aucdist.data.shards.reading import read  # here, because tables need none of them
         from aucdist.drift.leaks import leaks_of, sample_of
         from aucdist.engine.blocks import LocalBlocks
 
         data_set = read(source.model_copy(update={"positive": positive, "missing": "keep"}), name=name)
         notes = leaks_of(sample_of(LocalBlocks([data_set.block])), data_set.schema)
-    return Description(text, surveyed.rows, share == 1.0, _shown(positive), guessed, kinds, {}, notes)
+    return Description(text, surveyed.rows, whole, _shown(positive), guessed, kinds, {}, notes)
 
 
 def _is_sparse(source: Source, by_contents: bool) -> bool:
@@ -407,15 +407,26 @@ def _is_sparse(source: Source, by_contents: bool) -> bool:
     return source.layout == "csr" or (source.layout == "auto" and by_contents)
 
 
-def _model(sparse: bool, n_numbers: int, n_indicators: int, n_rows: float) -> list[str]:
-    """Return the YAML of the model, for so many features: numbers, and 0/1 features of categories."""
+def _model(
+    sparse: bool, n_numbers: int, n_indicators: int, n_rows: float, directions: Mapping[str, str] = {}
+) -> list[str]:
+    """Return the YAML of the model, for so many features: numbers, and 0/1 features of categories.
+
+    `directions`: of numbers that alone seem to rise or to fall; a comment has a model that does so.
+    """
     width = n_numbers + n_indicators / INDICATORS_A_NUMBER
-    if sparse or width > min(max(NARROW, n_rows / ROWS_A_NUMBER), WIDE):
-        return [LINEAR]
-    return [
+    lines = [
         READABLE,
         "# `features: auto` also tries maps that cannot be read; without `features`, the model is linear.",
     ]
+    if sparse or width > min(max(NARROW, n_rows / ROWS_A_NUMBER), WIDE):
+        lines = [LINEAR]
+    if directions:
+        lines += [
+            "# In place of `model` above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
+            f"# model: {{features: bins, lam: 1e-2, monotone: {flow(directions)}}}",
+        ]
+    return lines
 
 
 def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
@@ -424,7 +435,7 @@ def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
     Raises InputError if they contradict each other.
     """
     if source.labels != "grades":
-        keys = keys | {"positive": positive}
+        keys["positive"] = positive
     parse_source(keys | {"source": source.source}, name)
     return {key: keys[key] for key in Source.model_fields if key in keys}
 
@@ -449,10 +460,10 @@ def _shown(positive: Any) -> str:
     return positive if isinstance(positive, str) else flow(positive)
 
 
-def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
+def _given_keys(source: Source, output: Path | None) -> Json:
     """Return the keys of a source that were given or found, as JSON values; a file below the folder of the YAML by its name."""
     keys = source.model_dump(mode="json", exclude_defaults=True)
-    keys |= stated.model_dump(mode="json", include=stated.model_fields_set)
+    keys |= source.model_dump(mode="json", include=source.model_fields_set)
     folder, urls = None if output is None else output.absolute().parent, []
     for url in source.urls():
         path = local_path(url)
