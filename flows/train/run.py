@@ -19,7 +19,6 @@ from aucdist.engine.view import AnyBlocks
 from aucdist.errors import ClusterLost, InputError, Json
 from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.monotone import directions_as_parameter
-from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.extras import load_optional
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import values_at_bins
@@ -39,7 +38,16 @@ from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinishe
 from flows.run_folder.publish import publish
 from flows.run_folder.results import Bands, Baseline, FittedRun, result_of
 from flows.train.config import TrainConfig
-from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, start_weights
+from flows.train.stages import (
+    Checkpoints,
+    counted,
+    drop_small_classes,
+    evaluate,
+    fit,
+    open_checkpoints,
+    profile,
+    start_weights,
+)
 
 MIN_ROWS = 100
 """Baselines are fitted with at least this many training rows."""
@@ -113,7 +121,7 @@ def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -
     fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
 
     def area(model: Any, rows: AnyBlocks | None) -> float | None:
-        return None if rows is None else auc(count_scores(mapped_rows(model, rows.of_all()), model.coef_[0]))
+        return None if rows is None else auc(counted(model, rows.of_all()))
 
     def result(model: Any) -> Json:
         return {

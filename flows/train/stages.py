@@ -18,7 +18,6 @@ from aucdist import __version__
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import json_digest
-from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import absolute, names_in, remove
 from aucdist.drift.leaks import RowDigests, count_known, leaks, row_digests
 from aucdist.drift.profile import Profile, fit_columns, score_bins
@@ -30,9 +29,9 @@ from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
-from aucdist.metrics.decisions import CostCounts, best_threshold
+from aucdist.metrics.decisions import CostCounts, Costs, best_threshold
 from aucdist.metrics.ranking import auc_interval
-from aucdist.model.linear_model import ClassWeights, LinearModel
+from aucdist.model.linear_model import LinearModel
 from aucdist.search.folds import MIN_ROWS
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig, OperatingPointConfig
@@ -167,10 +166,9 @@ def drop_small_classes(
     rows: TrainTestRows, blocks: TrainTestBlocks, observer: RunObserver
 ) -> tuple[TrainTestRows, TrainTestBlocks]:
     """Return the rows with the classes that can be fitted; a note names those that are left out."""
-    train = blocks.train
-    if rows.sets is None or rows.test_sets is None:
+    train, test_sets = blocks.train, rows.test_sets
+    if not isinstance(train, ClassBlocks) or test_sets is None:
         return rows, blocks
-    assert isinstance(train, ClassBlocks)
     n = train.blocks.sum(_count_classes, train.sets)
     enough = np.minimum(n, train.n_samples - n) >= MIN_ROWS
     if enough.all():
@@ -183,7 +181,7 @@ def drop_small_classes(
     for k in np.flatnonzero(~enough).tolist():
         observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")
     chosen = np.flatnonzero(enough).tolist()
-    sets, test_sets = rows.sets.only(chosen), rows.test_sets.only(chosen)
+    sets, test_sets = train.sets.only(chosen), test_sets.only(chosen)
     schema = replace(rows.schema, classes=tuple(sets.names()))
     test = blocks.test and ClassBlocks(blocks.test.of_all(), test_sets)
     calibration = blocks.calibration and ClassBlocks(blocks.calibration.of_all(), sets)
@@ -239,21 +237,12 @@ def evaluate(
     `point`: the operating point.
     `rows_per_day`: training rows in a day, where rows are split by a column of dates.
     """
-    own_costs = None if point is None else point.row_costs
-    models, set_on, test, groups = estimator.class_models, "training", None, None
+    own_costs, models = None if point is None else point.row_costs, estimator.class_models
+    set_on = rows_of_threshold(estimator, blocks, point)
     calibration: Any = [None] * len(models)
-    fewest = min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class())
-    by_default = (
-        isinstance(estimator, RankingClassifier)
-        and estimator.features is not None
-        and fewest < FEW_ROWS
-        and isinstance(blocks.train, Blocks)
-        and not blocks.train.has_groups
-    )
-    if point is not None and blocks.calibration is not None:
-        calibration, set_on = list(blocks.calibration.each_class()), "threshold_rows"
-    elif fewest > 1 and (by_default if point is None else point.out_of_fold):
-        set_on = "out_of_fold"
+    if set_on == "threshold_rows":
+        assert blocks.calibration is not None
+        calibration = list(blocks.calibration.each_class())
     tested: Any = [None] * len(models)
     table: Any = None
     scores: Any = None
@@ -262,14 +251,11 @@ def evaluate(
     classes, thresholds = [], []
     by_class = zip(models, blocks.train.each_class(), calibration, fits, tested, strict=True)
     for k, (model, rows, held_out, fit, test_counts) in enumerate(by_class):
-        scored, w = mapped_rows(model, rows), model.coef_[0]
-        train = count_scores(scored, w) if fit.counts is None else fit.counts
-        costs = None if own_costs is None else count_costs(scored, w, own_costs)
-        threshold_counts: Any = train if costs is None else costs
-        guarantee = interval = None
+        train = fit.counts or counted(model, rows)
+        costs = None if own_costs is None else counted(model, rows, own_costs)
+        threshold_counts, guarantee, interval = costs or train, None, None
         if held_out is not None:
-            held_out = mapped_rows(model, held_out)
-            threshold_counts = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
+            threshold_counts = counted(model, held_out, own_costs)
         elif set_on == "out_of_fold":
             threshold_counts = fit.unseen if fit.unseen and own_costs is None else out_of_fold(model, rows, own_costs)
         if point is not None:
@@ -279,22 +265,43 @@ def evaluate(
             thresholds.append(threshold)
         elif set_on == "out_of_fold":
             thresholds.append(best_threshold(threshold_counts))
+        if test_counts is not None and min(test_counts.n_pos, test_counts.n_neg) == 0:
+            test_counts = None
         if test_counts is not None:
-            if min(test_counts.n_pos, test_counts.n_neg) == 0:
-                test_counts = None
-            else:
-                with warnings_to(observer):
-                    interval = auc_interval(test_counts)
+            with warnings_to(observer):
+                interval = auc_interval(test_counts)
         if isinstance(threshold_counts, CostCounts):
             threshold_counts = train
         classes.append(ClassEvaluation(train, test_counts, interval, threshold_counts, costs, guarantee))
     if thresholds:
         estimator.set_raw_threshold(thresholds)
+    groups = test = None
     if isinstance(blocks.train, Blocks):
         groups = group_results(blocks.train, table, scores, estimator.group_weight or "pairs")
     if blocks.test is not None:
         test = scored_rows(estimator, blocks.test, table, scores)
     return Evaluation(classes, test, groups, set_on)
+
+
+def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingPointConfig | None) -> str:
+    """Return which rows set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``."""
+    if point is not None and blocks.calibration is not None:
+        return "threshold_rows"
+    fewest = min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class())
+    by_default = (
+        isinstance(estimator, RankingClassifier)
+        and estimator.features is not None
+        and fewest < FEW_ROWS
+        and isinstance(blocks.train, Blocks)
+        and not blocks.train.has_groups
+    )
+    return "out_of_fold" if fewest > 1 and (by_default if point is None else point.out_of_fold) else "training"
+
+
+def counted(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
+    """Return how many rows have each score of a model or, where rows have costs of their own, what they cost there."""
+    rows, w = mapped_rows(model, rows), model.coef_[0]
+    return count_scores(rows, w) if costs is None else count_costs(rows, w, costs)
 
 
 def profile(
@@ -352,14 +359,11 @@ def start_weights(
     if (cannot := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
         observer.note(f"the fit starts from zero: {cannot}")
         return None
+    before, now = (1.0 if scaling.factor is None else scaling.factor for scaling in (old, new))
+    known = [Start(weights.coef * before / now, weights.intercept) for weights in model.weights]
     if rows.sets is None:
         observer.note("the fit starts from the weights in use")
-        return [_start(model.weights[0], model.preprocessor, rows)]
-    known, names = dict(zip(model.classes, model.weights, strict=True)), rows.sets.names()
-    observer.note(f"{sum(name in known for name in names)} of {len(names)} classes start from the weights in use")
-    return [_start(known[name], model.preprocessor, rows) if name in known else None for name in names]
-
-
-def _start(weights: ClassWeights, before: Preprocessor, rows: TrainTestRows) -> Start:
-    coef = weights.coef * (1.0 if before.factor is None else before.factor)
-    return Start(coef / (1.0 if rows.preprocessor.factor is None else rows.preprocessor.factor), weights.intercept)
+        return [*known]
+    starts, names = dict(zip(model.classes, known, strict=True)), rows.sets.names()
+    observer.note(f"{sum(name in starts for name in names)} of {len(names)} classes start from the weights in use")
+    return list(map(starts.get, names))
