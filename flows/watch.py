@@ -40,6 +40,7 @@ from flows.run_folder.folder import (
     members_of,
     read_about,
     read_scores,
+    score_columns,
 )
 from flows.watch_state import Identity, WatchState, read_labels
 
@@ -90,11 +91,6 @@ class Watched(NamedTuple):
     profile: Profile
     state: WatchState
     alerts_only: bool
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of scores; with several classes, one for each class."""
-        return [f"score {name}" for name in self.model.classes] or ["score"]
 
 
 def watch(config: WatchConfig, observer: RunObserver) -> Json:
@@ -244,9 +240,7 @@ def _count(
             )
     saved = reader.saved(state.url)
     try:
-        count = functools.partial(
-            count_part, saved, watched.folder, watched.columns, scores, state.scores(batch, identity)
-        )
+        count = functools.partial(count_part, saved, watched.folder, scores, state.scores(batch, identity))
         counts = sum(parallel_map(count, reader.items), BatchCounts.none(watched.profile))
     finally:
         files.remove(saved.url)
@@ -254,18 +248,18 @@ def _count(
 
 
 def count_part(
-    saved: SavedReader, folder: str, columns: Sequence[str], scores: str | None, new_scores: str, item: int | StoredPart
+    saved: SavedReader, folder: str, scores: str | None, new_scores: str, item: int | StoredPart
 ) -> BatchCounts:
     """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
     model, (profile, _) = _model_at(folder)
-    index = index_of(item)
+    index, columns = index_of(item), score_columns(model.classes)
     with _unreadable():
         block = saved(item)
         rows = model.encoded(block.X)
         if scores is None:
             values = model.scores(rows)
     if scores is None:
-        table = pd.DataFrame(np.atleast_2d(values.T).T, columns=list(columns))
+        table = pd.DataFrame(np.atleast_2d(values.T).T, columns=columns)
         table.insert(0, ROW_ID, block.row_id)
         files.write_bytes(_part(new_scores, index), table.to_parquet(index=False, compression="zstd"))
     else:
@@ -275,7 +269,7 @@ def count_part(
                 f"{files.shown(_part(scores, index))} has scores of other rows than the batch: name the scores of "
                 "this batch, or leave --scores out"
             )
-        values = table[list(columns)].to_numpy()
+        values = table[columns].to_numpy()
     return BatchCounts.of(profile, rows, values)
 
 
@@ -307,7 +301,8 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         raise InputError(
             f"the scores of batch {batch} are gone: {files.shown(folder)} has none. Watch the rows of the batch again"
         )
-    scores = pd.concat([_read_table(f"{folder}/{name}", watched.columns) for name in parts], ignore_index=True)
+    columns = score_columns(watched.model.classes)
+    scores = pd.concat([_read_table(f"{folder}/{name}", columns) for name in parts], ignore_index=True)
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels have a row_id that batch {batch} does not have ({record['rows']:,} "
@@ -360,7 +355,8 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
 
 def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: float | None) -> Json:
     """Return the metrics of rows with scores and labels: -1 and +1, or of several classes their names."""
-    model, labels, scores = watched.model, rows[label].to_numpy(), rows[watched.columns].to_numpy()
+    model, labels = watched.model, rows[label].to_numpy()
+    scores = rows[score_columns(model.classes)].to_numpy()
     if not model.classes:
         return performance(labels, scores[:, 0], max_fpr, model.probability)
     return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)

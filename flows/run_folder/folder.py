@@ -306,9 +306,8 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
 def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], signs: Sequence[ndarray] | None) -> Summary:
     """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
     scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
-    columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
-    more = {name: values for name in OPTIONAL if (values := getattr(block, name)) is not None}
-    table = pa.table(columns | more)
+    names = ("row_id", "y" if block.code is None else "code", *OPTIONAL)
+    table = pa.table({name: values for name in names if (values := getattr(block, name)) is not None})
     summary: Summary = {"scores": [scores], "tables": [table]}
     for k in range(len(weights)):
         y = block.y if signs is None else signs[k][block.code]
@@ -318,12 +317,17 @@ def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], signs: Se
 
 def read_threshold_rows(run: str, about: Json) -> ScoreCounts:
     """Return the counts of the rows that set the threshold of a run, whose ``metrics.json`` is `about`."""
-    table, where = about["threshold_rows"], f"{run}/{THRESHOLD_ROWS}"
-    columns = read_parquet(where, {"score": pa.float64(), "pos": pa.float64(), "neg": pa.float64()})
-    values, pos, neg = (columns[name].to_numpy() for name in ("score", "pos", "neg"))
+    table, where, names = about["threshold_rows"], f"{run}/{THRESHOLD_ROWS}", ("score", "pos", "neg")
+    columns = read_parquet(where, dict.fromkeys(names, pa.float64()))
+    values, pos, neg = (columns[name].to_numpy() for name in names)
     if not (len(values) and (np.diff(values) > 0).all() and min(pos.min(), neg.min()) >= 0):
         raise InputError(f"{shown(where)} is damaged: its scores do not ascend, or a weight is negative. {REPAIR}")
     return ScoreCounts(values, pos, neg, *(table[name] for name in ("n_pos", "n_neg", "weighted", "shift")))
+
+
+def score_columns(classes: Sequence[str]) -> list[str]:
+    """Return the names of the columns of scores: one for each of several classes."""
+    return [f"score {name}" for name in classes] or ["score"]
 
 
 def read_scores(run: str) -> pd.DataFrame:
@@ -340,16 +344,15 @@ def read_scores(run: str) -> pd.DataFrame:
             return pa.string()
         return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
 
-    needed = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}
-    needed |= {f"score {row['name']}": pa.float64() for row in about.get("classes", ())}
-    table = read_parquet(f"{run}/{SCORES}", {ROW_ID: pa.int64(), **needed}, optional)
+    columns = score_columns([row["name"] for row in about.get("classes", ())])
+    needed = {ROW_ID: pa.int64()} | ({"label": pa.string()} if several else {"y": pa.int8()})
+    table = read_parquet(f"{run}/{SCORES}", needed | dict.fromkeys(columns, pa.float64()), optional)
     if old and not several:  # X w, as runs of older versions kept it
         if about.get("threshold") is None:
             raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
         table["score"] -= about["threshold"]
     elif old:
         model = load_model(run)
-        columns = [f"score {name}" for name in model.classes]
         table[columns] = (table[columns] + [weights.intercept for weights in model.weights]) / model.spreads
     return table.sort_values(ROW_ID, ignore_index=True)
 

@@ -19,7 +19,16 @@ from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.rows.rows import Rows, TrainTestRows
-from flows.run_folder.folder import CONFIG, GROUP_PREFIX, METRICS, SCORES, THRESHOLD_ROWS, RunFolder, versions
+from flows.run_folder.folder import (
+    CONFIG,
+    GROUP_PREFIX,
+    METRICS,
+    SCORES,
+    THRESHOLD_ROWS,
+    RunFolder,
+    score_columns,
+    versions,
+)
 from flows.run_folder.results import FittedRun, ScoredRows, details_of
 
 
@@ -92,7 +101,7 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
         columns[column] = pa.array([",".join(names[row]) for row in sets], pa.string())
     if "cost" in table.column_names:
         columns["cost"] = table["cost"]
-    return pa.table(columns | {f"score {name}": test.scores[:, k] for k, name in enumerate(classes)})
+    return pa.table(columns | dict(zip(score_columns(classes), test.scores.T, strict=True)))
 
 
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
@@ -101,36 +110,23 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     from aucdist.maps.bins import BinMap
 
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
-    cluster = fitted.config.cluster
-    where = {
-        "none": "this process",
-        "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
-    }
-    cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
-    cost += [
-        ("Passes of the fit", f"{estimator.n_passes_:,}"),
-        ("Bytes of the training rows", f"{rows.size()['bytes'] / 2**20:,.1f} MiB"),
-        ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
-    ]
-    if fitted.search is not None:
-        cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
     report = Report(
         run=result,
         data=facts_of(rows) | {"test rows with the features of a training row": fitted.profile.test_known or None},
         config=config,
-        cost=cost,
+        cost=cost_of(fitted),
         command=command,
         classes=[(class_evaluation.train, class_evaluation.test) for class_evaluation in fitted.evaluation.classes],
     )
     if rows.schema.classes:
-        return replace(report, confusions=None if test is None else test.confusions)
-    (class_evaluation,), probabilities = fitted.evaluation.classes, None
+        return replace(report, confusions=test and test.confusions)
+    (class_evaluation,), probabilities, additive = fitted.evaluation.classes, None, None
     if hasattr(estimator, "predict_proba"):
         probabilities = class_evaluation.reported[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
         )
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
-    names, additive = list(rows.schema.feature_names), None
+    names = rows.schema.feature_names if feature_map is None else feature_map.names(rows.schema.feature_names)
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
         additive = additive_section(
             additive_in_units(estimator.shapes(), rows.preprocessor),
@@ -144,9 +140,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         report,
         threshold=estimator.raw_threshold,
         history=estimator.history_,
-        weights=list(
-            zip(names if feature_map is None else feature_map.names(names), estimator.coef_[0].tolist(), strict=True)
-        ),
+        weights=list(zip(names, estimator.coef_[0].tolist(), strict=True)),
         probabilities=probabilities,
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
@@ -156,6 +150,23 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         leaks=fitted.leaks,
         time=getattr(fitted.config.data.test, "time", None),
     )
+
+
+def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
+    """Return what a run took, for the report: the time of each stage, passes over the rows, memory, and where it ran."""
+    cluster = fitted.config.cluster
+    where = {
+        "none": "this process",
+        "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
+    }
+    cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
+    cost += [
+        ("Passes of the fit", f"{fitted.estimator.n_passes_:,}"),
+        ("Bytes of the training rows", f"{fitted.rows.train.n_bytes / 2**20:,.1f} MiB"),
+    ]
+    if fitted.search is not None:
+        cost.append(("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
+    return [*cost, ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})"))]
 
 
 def facts_of(rows: TrainTestRows) -> Json:

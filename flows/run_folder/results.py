@@ -208,9 +208,13 @@ def result_of(fitted: FittedRun, run: str) -> Json:
             result |= {"n_test_pos": test_counts.rows_pos, "n_test_neg": test_counts.rows_neg}
             with warnings.catch_warnings(action="ignore"):  # `evaluate` has warned of few rows
                 interval = average_precision_interval(test_counts)
-        result["metrics"] = {name: only[name] for name in names} | {f"{names[-1]}_interval": _ends(interval)}
-        result |= {"certificate": only["certificate"], "groups": fitted.evaluation.groups}
-        result |= {"operating_point": only.get("operating_point"), "baselines": _baselines(fitted) or None}
+        result |= {
+            "metrics": {name: only[name] for name in names} | {f"{names[-1]}_interval": _ends(interval)},
+            "certificate": only["certificate"],
+            "groups": fitted.evaluation.groups,
+            "operating_point": only.get("operating_point"),
+            "baselines": _baselines(fitted) or None,
+        }
     result["passes"] = estimator.n_passes_
     result["seconds"] = {
         name: sum(seconds.get(stage, 0.0) for stage in stages)
