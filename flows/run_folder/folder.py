@@ -340,9 +340,7 @@ def read_scores(run: str) -> pd.DataFrame:
     several, old = "classes" in about, about.get("score") != DECISION
 
     def optional(name: str) -> Any:
-        if name.startswith(GROUP_PREFIX):
-            return pa.string()
-        return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
+        return pa.string() if name.startswith(GROUP_PREFIX) else OPTIONAL.get(name)
 
     columns = score_columns([row["name"] for row in about.get("classes", ())])
     needed = {ROW_ID: pa.int64()} | ({"label": pa.string()} if several else {"y": pa.int8()})

@@ -73,8 +73,6 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     if (test := fitted.evaluation.test) is not None:
         pq.write_table(scores_table(test, classes, fitted.named_groups), draft / SCORES, compression="zstd")
     result = result | details_of(fitted)
-    if fitted.search is not None:
-        result["search"] = fitted.search
     for name, text in (
         (CONFIG, config),
         ("report.html", render_run_page(report_of(fitted, result, config, command))),
@@ -125,7 +123,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         probabilities = class_evaluation.reported[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
         )
-    features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
+    features, feature_map = estimator.features, getattr(estimator, "feature_map_", None)
     names = rows.schema.feature_names if feature_map is None else feature_map.names(rows.schema.feature_names)
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
         additive = additive_section(

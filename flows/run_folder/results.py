@@ -422,9 +422,8 @@ def details_of(fitted: FittedRun) -> Json:
     if (directions := getattr(fitted.estimator, "monotone_", None)) is not None:
         words = directions_as_parameter(directions) or {}
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
-    if fitted.free is not None:
-        details["free"] = fitted.free
-    return jsonable(details)
+    extra = {"free": fitted.free, "search": fitted.search}
+    return jsonable(details | {name: value for name, value in extra.items() if value is not None})
 
 
 def detail_of(counts: ScoreCounts, threshold: float) -> Json:

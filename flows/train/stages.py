@@ -243,11 +243,8 @@ def evaluate(
     if set_on == "threshold_rows":
         assert blocks.calibration is not None
         calibration = list(blocks.calibration.each_class())
-    tested: Any = [None] * len(models)
-    table: Any = None
-    scores: Any = None
-    if blocks.test is not None:
-        tested, table, scores = score_test_rows(blocks.test, models)
+    unscored: Any = [None] * len(models), None, None
+    tested, table, scores = unscored if blocks.test is None else score_test_rows(blocks.test, models)
     classes, thresholds = [], []
     by_class = zip(models, blocks.train.each_class(), calibration, fits, tested, strict=True)
     for k, (model, rows, held_out, fit, test_counts) in enumerate(by_class):
