@@ -32,6 +32,7 @@ from aucdist.metrics import (
     group_ndcg,
     guaranteed_threshold,
     partial_roc_auc_score,
+    roc_auc_difference,
     roc_auc_score,
 )
 from aucdist.metrics.counts import ScoreCounts
@@ -390,6 +391,18 @@ def gains() -> None:
         assert value == pytest.approx(expected)
 
 
+def few_deciding_rows() -> None:
+    random = np.random.default_rng(0)
+    y = np.repeat([1, 0], [30, 300])
+    worse = random.normal(size=330) + y
+    better = worse.copy()
+    for n in range(4):
+        better[n], worse[n] = worse.max() + 1, worse.min() - 1
+        difference = roc_auc_difference(y, better, worse)
+        assert difference.n_deciding == n + 1
+        assert difference.p_value > 0.05
+
+
 def no_probabilities() -> None:
     (message,) = re.findall(r"ends with the error `(.*?)`", said("how-to/calibration"))
     with pytest.raises(Exception, match=re.escape(message)):
@@ -437,6 +450,7 @@ CHECKS: list[tuple[str, str, Callable[[], None]]] = [
     ("how-to/cross-validation", "cannot be combined with `nested`", no_halving_with_nested),
     ("how-to/cross-validation", "It is the default, except with `features: auto` over all pairs", rules),
     ("how-to/cross-validation", "the metric is n/80 · `partial_auc` + (1 - n/80) · AUC", shrunk),
+    ("how-to/comparing", "If it is below five, no difference is significant", few_deciding_rows),
     ("how-to/top-of-the-list", "the status is `stationary`", ramp_is_stationary),
     ("how-to/feature-maps", "bins with 40 interactions if both classes have at least 50", readable_candidates),
     ("how-to/feature-maps", "1/(C n) for `LinkClassifier` and 1/(2 C n) for `HingeClassifier`", liblinear),
