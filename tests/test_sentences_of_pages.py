@@ -21,6 +21,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
 from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, lam_path
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.maps import NystroemMap
@@ -403,6 +404,65 @@ def few_deciding_rows() -> None:
         assert difference.p_value > 0.05
 
 
+def one_group() -> None:
+    grade = np.digitize(X[:, 0] + X[:, 1], [-1, 0, 1])
+    model = PairwiseHingeClassifier(grade_weight="difference")
+    without = model.fit(X, grade).coef_
+    np.testing.assert_array_equal(model.fit(X, grade, groups=np.zeros(len(X))).coef_, without)
+    assert list(model.classes_) == [-1, 1]
+
+
+def group_of_one_class() -> None:
+    group, positives = np.arange(len(X)) % 7, X[Y == 1][:5] + 9
+    model = PairwiseHingeClassifier()
+    without = model.fit(X, Y, groups=group).coef_
+    more = np.r_[X, positives], np.r_[Y, np.ones(5)], np.r_[group, np.full(5, 99)]
+    np.testing.assert_array_equal(model.fit(*more[:2], groups=more[2]).coef_, without)
+
+
+def numbers_of_blocks() -> None:
+    signs = np.where(Y == 1, 1, -1)
+    two, threads, three = (
+        PairwiseHingeClassifier().fit(LocalBlocks.of(X, signs, n_blocks=n, n_jobs=jobs)).coef_
+        for n, jobs in ((2, 1), (2, 2), (3, 1))
+    )
+    np.testing.assert_array_equal(two, threads)
+    np.testing.assert_allclose(two, three, rtol=1e-9)
+
+
+def missing_value_of_leaves() -> None:
+    pytest.importorskip("lightgbm")
+    new, zeros = X[:3].copy(), X[:3].copy()
+    new[:, 0], zeros[:, 0] = np.nan, 0.0
+    model = PairwiseHingeClassifier(features="leaves").fit(X, Y)
+    np.testing.assert_array_equal(model.decision_function(new), model.decision_function(zeros))
+
+
+def loss_of_the_top() -> None:
+    model = PairwiseHingeClassifier(max_fpr=0.05, lam=1e-2).fit(X, Y)
+    scores, count = X @ model.coef_[0], 0.05 * (Y == 0).sum()
+    highest = np.sort(scores[Y == 0])[::-1][: int(np.ceil(count))]
+    share = np.minimum(1.0, count - np.arange(len(highest)))  # the last one counts in part
+    hinges = np.maximum(0.0, 1.0 - (scores[Y == 1][:, np.newaxis] - highest)) @ share
+    primal = hinges.sum() / ((Y == 1).sum() * count) + 1e-2 / 2 * np.sum(model.coef_**2)
+    assert model.certificate_.primal == pytest.approx(primal, rel=1e-9)
+
+
+def links_without_a_bound() -> None:
+    for options, status in (
+        ({"loss": "likelihood", "xi": 0.3}, "stationary"),
+        ({"loss": "likelihood", "xi": -0.3}, "converged"),
+        ({"xi": 0.3}, "converged"),
+    ):
+        certificate = LinkClassifier(link="gev", **options).fit(X, Y).certificate_
+        assert (certificate.status, certificate.dual > 0) == (status, status == "converged")
+
+
+def single_interaction() -> None:
+    model = PairwiseHingeClassifier(features={"map": "bins", "interactions": 10}).fit(X[:, :2], Y)
+    assert len(model.shapes().interactions) == 1
+
+
 def no_probabilities() -> None:
     (message,) = re.findall(r"ends with the error `(.*?)`", said("how-to/calibration"))
     with pytest.raises(Exception, match=re.escape(message)):
@@ -464,6 +524,13 @@ CHECKS: list[tuple[str, str, Callable[[], None]]] = [
     ("how-to/explaining", "If these have opposite directions, its weights are 0", dead_interactions),
     ("how-to/several-classes", "thresholds do not change `predict`", shapes_of_several_classes),
     ("how-to/groups", "raise an error that names those that accept groups", supporters_of_groups),
+    ("how-to/groups", "Without `groups`, all rows are one group", one_group),
+    ("how-to/groups", "A group without both classes has no pair and does not count", group_of_one_class),
+    ("how-to/pipelines", "Another number of blocks changes the last digits of the result", numbers_of_blocks),
+    ("how-to/feature-maps", "The map `leaves` treats this value as 0, as LightGBM does", missing_value_of_leaves),
+    ("how-to/feature-maps", "With only two features there is only one interaction", single_interaction),
+    ("how-to/top-of-the-list", "only the highest-scoring 5 % of the negative rows count in the loss", loss_of_the_top),
+    ("certificate", "`LinkClassifier` with the likelihood of `gev` and a shape above 0", links_without_a_bound),
     ("how-to/groups", "a row of weight 2 counts as two rows", weights_within_groups),
     ("how-to/pipelines", "in the same order, as in scikit-learn", tables),
     ("how-to/pipelines", "gets 0 in all features of that column", text_columns),
