@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aucdist.errors import InputError, RunError, error_text, printable, shortened
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -90,8 +92,6 @@ class Command:
             if as_json:
                 click.echo(json.dumps(result, allow_nan=False))
             else:
-                from aucdist.errors import printable
-
                 for line in resolve_name(self.lines)(result) if self.lines else ():
                     if isinstance(line, str):
                         click.echo(printable(line))  # so that names from files cannot contain control characters
@@ -184,7 +184,6 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
     `where`: the command, as errors name it.
     Raises InputError if an option is wrong.
     """
-    from aucdist.errors import InputError
     from flows.config.data import source_from_name
     from flows.config.loading import validated
 
@@ -249,7 +248,6 @@ def report_errors(debug: bool) -> Iterator[None]:
         event, text, code = "interrupted", "", INTERRUPTED
     except Exception as e:
         from aucdist.data.storage.urls import hide
-        from aucdist.errors import InputError, RunError, error_text
         from aucdist.extras import EXTRAS, explain_missing
         from flows.config.cluster import as_user_error
 
@@ -273,7 +271,6 @@ def report_errors(debug: bool) -> Iterator[None]:
 def print_event(event: str, text: str, **about: int) -> None:
     """Write an error or a warning of a command to stderr, in the format of the log."""
     from aucdist.data.storage.urls import hide
-    from aucdist.errors import printable, shortened
     from flows.progress import LOG_FORMAT, json_line
 
     text = shortened(printable(hide(text)), MAX_ERROR_LENGTH)

@@ -82,9 +82,13 @@ class WatchConfig(Strict):
 
 
 class Watched(NamedTuple):
-    """The model of a watch. `digest` identifies it in any folder; `alerts_only` says that only alerts have labels."""
+    """The model of a watch. `digest` identifies it in any folder; `alerts_only` says that only alerts have labels.
+
+    `run`: the folder with the metrics of its run, and the scores of the test rows.
+    """
 
     folder: str
+    run: str
     digest: str
     version: int | None
     model: LinearModel
@@ -148,8 +152,16 @@ def open_watched(config: WatchConfig) -> Watched:
     folder = store.folder_of(change) if change else absolute(model_folder(config.model))
     model, (profile, _) = load_with_seen(folder)
     state = WatchState(absolute(config.state or f"{store.url}/watch"))
+    run = folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
     return Watched(
-        folder, digest_of_model(folder), change.version if change else None, model, profile, state, config.alerts_only
+        folder,
+        run,
+        digest_of_model(folder),
+        change.version if change else None,
+        model,
+        profile,
+        state,
+        config.alerts_only,
     )
 
 
@@ -325,7 +337,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     )
     labelled = scores.merge(known, on=ROW_ID, how="inner", validate="one_to_one")
     # up to which false positive rate the model was trained, and its performance on the test rows of its run
-    run, model, on_test_rows = _run_of(watched), watched.model, None
+    run, model, on_test_rows = watched.run, watched.model, None
     max_fpr = None if model.classes else max_fpr_of(model, run)
     if files.exists(f"{run}/{SCORES}"):
         on_test_rows = _performance(watched, read_scores(run), "label" if model.classes else "y", max_fpr)
@@ -369,7 +381,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     Returns ``metric`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
         by all batches of the model, and ``value``, the metric over them.
     """
-    run = _run_of(watched)
+    run = watched.run
     about = read_about(run) if files.exists(f"{run}/{METRICS}") else {}
     guarantee = (about.get("operating_point") or {}).get("guarantee")
     if not guarantee:
@@ -386,11 +398,6 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
         "evidence": min(evidence_against(all_bad, all_rows, allowed_share(name, guaranteed)), 1e300),
         "value": 1.0 - share if name in ("precision", "recall") else share
     }  # fmt: skip
-
-
-def _run_of(watched: Watched) -> str:
-    folder = watched.folder
-    return folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
 
 
 def _part(folder: str, index: int) -> str:
