@@ -158,11 +158,6 @@ class HingeClassifier(LinearClassifier):
         rounds = self.resolved_solver.rounds(blocks, lam, start, **options)
         return (replace(r, measures={"zeros": float((r.w[: blocks.n_features] == 0.0).mean())}) for r in rounds)
 
-    @property
-    def _ignores_shift(self) -> bool:
-        """Whether a shift of a column leaves the minimum as it is: with an intercept that the solver does not penalise."""
-        return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
-
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - lowered

@@ -41,8 +41,9 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def _ignores_shift(self) -> bool:
-        """Whether the minimum of the objective does not change when a column is shifted, as for objectives over pairs."""
-        return True
+        """Whether a shift of a column leaves the minimum as it is: over pairs, or with an intercept that is not penalised."""
+        penalised = getattr(self, "penalise_intercept", self.resolved_solver.penalises_intercept)
+        return bool(getattr(self, "fit_intercept", True)) and not penalised
 
     @property
     def _has_intercept(self) -> bool:

@@ -228,11 +228,6 @@ class LinkClassifier(LinearClassifier):
                 "penalise_intercept is True, but fit_intercept is False: set fit_intercept=True or penalise_intercept=False"
             )
 
-    @property
-    def _ignores_shift(self) -> bool:
-        """Whether a shift of a column leaves the minimum as it is: with an intercept that is not penalised."""
-        return bool(self.fit_intercept) and not self.penalise_intercept
-
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         self.lam_ = LAM * balance(blocks.weight_pos, blocks.weight_neg) if self.lam is None else self.lam
         shape, method = None, self._shape_method()

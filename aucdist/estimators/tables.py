@@ -21,8 +21,11 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 from aucdist.data.block import unmasked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
+from aucdist.data.formats.parts import encoded_matrix
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
-from aucdist.data.formats.text import unique
+from aucdist.data.formats.table_form import PANDAS_INDEX, PLAIN, are_dates, one_spelling_each
+from aucdist.data.formats.tables import is_number, is_plain, is_text
+from aucdist.data.formats.text import called, unique
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
@@ -116,9 +119,6 @@ def checked_rows(
     with _errors_explained(estimator, X):
         if not (known or with_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
-        from aucdist.data.formats.parts import encoded_matrix
-        from aucdist.data.formats.tables import is_number
-
         table = _as_arrow(X, known)
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
         texts = [name for name in table.column_names if not is_number(table.schema.field(name).type)]
@@ -180,8 +180,6 @@ def _plain_table(X: Any) -> Any:
         return X
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
         return unmasked(X)
-    from aucdist.data.formats.table_form import PANDAS_INDEX
-
     return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
 
 
@@ -218,7 +216,6 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
     Raises InputError if X is no table, or naming the first column that holds something else.
     """
     from aucdist.data.formats.arrow_tables import from_pandas
-    from aucdist.data.formats.tables import is_plain
 
     if not is_table(X):
         raise InputError(
@@ -246,9 +243,6 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
 
 def _written_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Return a text column as numbers if all are, or stand for a missing value as in files; else None."""
-    from aucdist.data.formats.table_form import PLAIN
-    from aucdist.data.formats.tables import is_text
-
     if not is_text(column.type):
         return None
     distinct = column.cast(pa.string()).combine_chunks().dictionary_encode()
@@ -279,8 +273,6 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
 
     Raises InputError for a column of dates, or one that looks like an identifier.
     """
-    from aucdist.data.formats.table_form import are_dates, one_spelling_each
-
     survey = _parsed(table, None, {**LENIENT_CELLS, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
     for name in categories:
@@ -312,8 +304,6 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     Raises InputError for a column that is missing, or one whose values are of another kind.
     """
     from aucdist.data.formats.arrow_tables import from_pandas
-    from aucdist.data.formats.parts import encoded_matrix
-    from aucdist.data.formats.text import called
 
     refuse_lazy("X", X)
     columns = schema.columns()
