@@ -125,9 +125,9 @@ class CvConfig(RunConfig):
     checkpoint: None = None
     """A search has no checkpoints. The key may be null, so that the `config.yaml` of a training run can be searched."""
     placement: Literal["auto", "tasks", "masks"] = "auto"
-    """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay where they are, and all workers fit
-    one fold at a time. Solvers that do not ignore rows of weight 0 get a copy of the rows of the fold. `auto` decides
-    by the size of the data. The results are the same with all three."""
+    """Where the fits of folds run on a cluster. `tasks`: each fit is a task of one worker, which has all rows. `masks`:
+    the rows are distributed over the workers, which all take part in each fit. `auto` decides by the size of the data and
+    the memory of the workers. The results are the same with all three."""
 
     def _check(self) -> None:
         super()._check()

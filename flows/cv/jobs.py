@@ -4,27 +4,25 @@ import queue
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from aucdist.data.block import Block, each_of
+from aucdist.data.block import Block, EachBlock, each_of
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.shards.reading import ParallelMap
-from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json, error_text
 from aucdist.estimators.calibration import select_rows
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.named import Metric
 from aucdist.search.choice import FoldScore
-from aucdist.search.fold import score_job, score_path
+from aucdist.search.fold import score_job
 from aucdist.search.folds import Fold, FoldMasks
 from aucdist.search.schedule import FitJob
-from flows.rows.rows import Encoding, Rows, load_and_apply, with_classes
+from flows.rows.rows import Encoding, with_classes
 
 CONCURRENT_FITS = 4
 """The number of fits that share the blocks at a time: while one waits for the network, others compute."""
@@ -50,6 +48,11 @@ class JobSettings:
     names: tuple[str, ...]
     sets: LabelSets | None
 
+    def named(self, blocks: Blocks) -> AnyBlocks:
+        """Return all rows of the search with the names of their features, and with their classes if there are several."""
+        blocks.feature_names = self.names or None
+        return with_classes(blocks, self.sets)
+
     def estimator_of(self, job: FitJob) -> Any:
         """Return the unfitted estimator of a job, with the seed of its fold unless it has one."""
         estimator = clone(self.estimator).set_params(max_passes=job.max_passes)
@@ -60,42 +63,28 @@ class JobSettings:
         return estimator
 
 
-def fit_on_copies(job: FitJob, sides: FoldMasks, settings: JobSettings, blocks: Sequence[Block]) -> list[FoldScore]:
-    """Run a job on copies of its rows, in this process.
-
-    Returns one for each setting; see `aucdist.search.fold.score_path`.
-    """
-    train, held_out = ([select_rows(block, side) for block in blocks] for side in (sides.train, sides.held_out))
-    if settings.encoding is not None:
-        preprocessor = settings.encoding.fit(each_of(train))
-        train, held_out = ([preprocessor.transform(block) for block in part] for part in (train, held_out))
-    rows, tested = (with_classes(LocalBlocks(side), settings.sets) for side in (train, held_out))
-    rows.of_all().feature_names = settings.names or None
-    return score_path(settings.estimator_of(job), job.points, rows, tested, settings.metric)
-
-
-def fit_on_masks(
-    job: FitJob, sides: FoldMasks, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
-) -> list[FoldScore]:
+def fit_job(job: FitJob, sides: FoldMasks, settings: JobSettings, rows: AnyBlocks, each: EachBlock) -> list[FoldScore]:
     """Run a job on the original blocks, where rows outside the fold have weight 0.
 
-    `job`, `sides` and `settings`: as for `fit_on_copies`.
-    `rows`: the rows of the search, which are read once more for the encoding to learn from.
-    `blocks`: the same rows, on the workers.
+    `sides`: the rows of the fold.
+    `rows`: all rows of the search.
+    `each`: applies a function to each of their blocks; the encoding learns by it from the training rows of the fold.
+    Returns one for each setting; see `aucdist.search.fold.score_path`.
     """
     preprocessor = None
     if settings.encoding is not None:
-        on_side = replace(rows, loader=partial(load_and_apply, rows.loader, partial(select_rows, side=sides.train)))
-        preprocessor = settings.encoding.fit(on_side.each(parallel_map))
-    return score_job(settings.estimator_of(job), job, sides, blocks, settings.metric, preprocessor)
+        preprocessor = settings.encoding.fit(
+            lambda function: each(lambda block: function(select_rows(block, sides.train)))
+        )
+    return score_job(settings.estimator_of(job), job, sides, rows, settings.metric, preprocessor)
 
 
 def fit_on_worker(
     job: FitJob, sides: FoldMasks, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[FoldScore]:
-    """Run a job on copies of its rows, on a worker. The first job of a search reads all rows, which stay for the others.
+    """Run a job on a worker that has all rows. The first job of a search reads them, and they stay for the others.
 
-    `job`, `sides` and `settings`: as for `fit_on_copies`.
+    `job`, `sides` and `settings`: as for `fit_job`.
     `search`: a name that no other search has.
     `loader`: ``loader(item) -> Block``.
     `items`: its argument for each block.
@@ -103,10 +92,11 @@ def fit_on_worker(
     if search not in _BLOCKS:
         _BLOCKS.clear()
         _BLOCKS[search] = [loader(item) for item in items]
+    blocks = _BLOCKS[search]
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, RankingWarning):  # the results contain it
             warnings.simplefilter("ignore", category)
-        return fit_on_copies(job, sides, settings, _BLOCKS[search])
+        return fit_job(job, sides, settings, settings.named(LocalBlocks(blocks)), each_of(blocks))
 
 
 def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:

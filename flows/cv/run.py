@@ -4,7 +4,6 @@ Rows are opened, without the columns of groups and time, and divided into folds.
 setting is chosen, and its model is fitted.
 """
 
-import math
 import time
 import uuid
 from collections.abc import Callable
@@ -35,14 +34,13 @@ from flows.cv.jobs import (
     JobResults,
     JobSettings,
     attempt,
-    fit_on_copies,
-    fit_on_masks,
+    fit_job,
     fit_on_worker,
     run_in_threads,
     run_on_workers,
 )
 from flows.progress import RunObserver, warnings_to
-from flows.rows.rows import Encoding, Rows, TrainTestRows, with_classes
+from flows.rows.rows import Encoding, Rows, TrainTestRows
 from flows.rows.source import RowSource, check_monotone, open_source
 from flows.run_folder.folder import timestamped
 from flows.train.run import Opened, fit_and_publish
@@ -163,7 +161,7 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
     return replace(rows, **changes), values["train"], values["test"]
 
 
-COPIES = 3  # a task holds all rows, the rows of its fold, and these rows encoded
+COPIES = 3  # a task holds all rows, and the encoded training rows and held-out rows of its fold
 
 
 def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
@@ -216,7 +214,8 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     metric, folds = config.named_metric, rows.folds
     train = rows.training_rows(workers)
     placement, reason = _placement(config, train.n_bytes, workers.client)
-    observer.note(f"placement: {placement}, {reason}")
+    if workers.client is not None:
+        observer.note(f"placement: {placement}, {reason}")
     runner = JobRunner(config, rows, train, placement, workers, observer)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
     model, halving = config.model.built, config.halving
@@ -245,12 +244,10 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
 
 
 def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
-    """Return whether folds are tasks or masks, and why."""
-    if config.placement != "auto":
-        return config.placement, "as configured"
-    memory: float = total_memory()  # that one task may use
-    if client is not None:
-        memory = min((limit or math.inf) / n_threads for limit, n_threads in worker_memory(client))
+    """Return whether folds are tasks or masks, and why. Without workers there are no tasks."""
+    if client is None or config.placement != "auto":
+        return "masks" if client is None else config.placement, "as configured"
+    memory = min((limit or total_memory()) / n_threads for limit, n_threads in worker_memory(client))  # for one task
     needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
     return ("tasks", needed) if COPIES * n_bytes <= memory / 2 else ("masks", f"{needed}, more than half")
 
@@ -280,6 +277,7 @@ class JobRunner:
             "data": config.data.model_dump(mode="json", exclude={"name", "source"}),
             "folds": {key: value for key, value in fold_settings.items() if value or not key.startswith("gap_")},
             "blocks": train.n_blocks,
+            "masks": True,  # earlier versions fitted copies of the rows of a fold
             "model": {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()},
             "metric": config.named_metric.name,
             "nested": config.nested,
@@ -333,20 +331,13 @@ class JobRunner:
         """The function that runs jobs. It is made when the first job runs, because it may write rows for the workers."""
         workers, settings, sides = self._workers, self._settings, self._rows.folds.sides
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
-        work: Any
-        args: tuple[Any, ...]
-        if self._placement == "masks":
-            blocks = with_classes(rows.load(workers), settings.sets)
-            blocks.of_all().feature_names = settings.names
-            work, args = fit_on_masks, (settings, rows, workers.parallel_map(), blocks)
-        elif workers.client is None:
-            work, args = fit_on_copies, (settings, list(rows.blocks()))
-        else:
+        if self._placement == "tasks":
             args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
             return lambda jobs: run_on_workers(jobs, sides, fit_on_worker, *args, client=workers.client)
+        blocks, each = settings.named(rows.load(workers)), rows.each(workers.parallel_map())
 
         def do(job: FitJob) -> list[FoldScore]:
-            return attempt(work, job, sides(job.fold), *args)
+            return attempt(fit_job, job, sides(job.fold), settings, blocks, each)
 
         if workers.client is None:
             return lambda jobs: enumerate(map(do, jobs))

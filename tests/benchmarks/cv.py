@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.named import NAMED_METRICS
 from aucdist.search.folds import Fold, Folds
 from aucdist.search.schedule import FitJob
 from benchmarks.common import Row, read_train_and_test, seconds_of
-from flows.cv.jobs import JobSettings, fit_on_copies
+from flows.cv.jobs import JobSettings, fit_job
 
 LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))
 
@@ -67,7 +67,7 @@ _ROWS: list[Block] = []
 
 def _run_folds(folds: list[tuple[int, int]]) -> None:
     for fold, n_folds in folds:
-        fit_on_copies(*_job(fold, n_folds), _how(), [_rows()])
+        fit_job(*_job(fold, n_folds), _how(), LocalBlocks([_rows()]), each_of([_rows()]))
 
 
 def _seconds_of_folds(folds: list[tuple[int, int]]) -> float:

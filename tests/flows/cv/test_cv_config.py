@@ -221,13 +221,17 @@ def figures(result: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
-def test_shards_in_place_and_as_tasks_give_the_same_bits(shards: str, scale: str, tmp_path: Path) -> None:
+def test_shards_here_and_on_workers_give_the_same_bits(shards: str, scale: str, client: Any, tmp_path: Path) -> None:
+    cluster = {"kind": "address", "address": client.scheduler.address, "scratch": str(tmp_path / "scratch")}
     results = [
-        run({"source": shards, "format": "shards"}, tmp_path / how, placement=how, data={"scale": scale})
-        for how in ("tasks", "masks")
-    ]
-    assert figures(results[0]) == figures(results[1])
-    assert [result["placement"] for result in results] == ["tasks", "masks"]
+        run({"source": shards, "format": "shards"}, tmp_path / where, data={"scale": scale}, **how)
+        for where, how in (
+            ("here", {}), ("tasks", {"cluster": cluster, "placement": "tasks"}),
+            ("masks", {"cluster": cluster, "placement": "masks"}),
+        )
+    ]  # fmt: skip
+    assert figures(results[0]) == figures(results[1]) == figures(results[2])
+    assert [result["placement"] for result in results] == ["masks", "tasks", "masks"]
     assert (Path(results[0]["run"]) / "scores.parquet").is_file()
 
 

@@ -67,7 +67,7 @@ def test_the_object_is_the_contract(whole: tuple[dict[str, Any], RecordingObserv
     assert len(best["folds"]) == 3
     low, high = result["interval"]
     assert low < result["score"] < high
-    assert result["placement"] == "tasks"
+    assert result["placement"] == "masks"
     assert result["tasks"] == {"all": 3, "kept": 0, "failed": 0}
 
 
@@ -75,7 +75,6 @@ def test_progress_is_reported(whole: tuple[dict[str, Any], RecordingObserver]) -
     _, observer = whole
     assert [(state["done"], state["total"]) for state in observer.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert "best so far auc 0.9" in observer.states[-1]["best"]
-    assert any("placement: tasks, a task needs about" in line for line in observer.lines)
 
 
 def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole):
@@ -125,19 +124,6 @@ def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], Recordi
     assert found_in(runs, "model.tol=0.06")["tasks"]["kept"] == 0
 
 
-def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(run, "total_memory", lambda: 4e6)
-    assert found_in(tmp_path)["placement"] == "masks"
-
-
-@pytest.mark.parametrize("model", ["{solver: sdcd, tol: 0.5}", "{calibration: logit, tol: 0.5}"])
-def test_solvers_that_do_not_ignore_rows_of_weight_0_give_the_same_table_on_masks(model: str, tmp_path: Path) -> None:
-    settings = (f"model={model}", "grid.lam=[1.0, 0.1]", "folds.number=2")
-    tasks, masks = (found_in(tmp_path / how, *settings, f"placement={how}") for how in ("tasks", "masks"))
-    assert masks["placement"] == "masks"
-    assert figures(masks) == figures(tasks)
-
-
 @pytest.mark.slow
 def test_nested_scores_are_those_of_choosing_by_inner_folds(tmp_path: Path) -> None:
     result = found_in(tmp_path, "nested=2")
@@ -161,29 +147,29 @@ def test_halving_spends_fewer_passes(tmp_path: Path) -> None:
 
 
 def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score = run.fit_on_copies
+    score = run.fit_job
 
     def fail_in_the_second_fold(job: Any, *args: Any) -> Any:
         if job.fold.fold == 1:
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
-    monkeypatch.setattr(run, "fit_on_copies", fail_in_the_second_fold)
+    monkeypatch.setattr(run, "fit_job", fail_in_the_second_fold)
     with pytest.raises(RunError, match="every setting failed; the first error: ZeroDivisionError: oops"):
         found_in(tmp_path)
-    monkeypatch.setattr(run, "fit_on_copies", score)
+    monkeypatch.setattr(run, "fit_job", score)
     assert found_in(tmp_path)["tasks"] == {"all": 3, "kept": 2, "failed": 0}
 
 
 def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score = run.fit_on_copies
+    score = run.fit_job
 
     def fail_with_sdcd(job: Any, *args: Any) -> Any:
         if job.points[0]["solver"] == "sdcd":
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
-    monkeypatch.setattr(run, "fit_on_copies", fail_with_sdcd)
+    monkeypatch.setattr(run, "fit_job", fail_with_sdcd)
     observer = RecordingObserver()
     settings = (*QUICK[:-1], "grid={solver: [all-pairs, sdcd]}")
     result = searched("digits", *settings, output=tmp_path, observer=observer)
@@ -213,6 +199,33 @@ def test_the_same_table_with_more_workers_and_after_one_is_killed(whole, tmp_pat
         killed = same_on(tmp_path, client, "killed", *settings)
         killer.join()
     assert figures(killed) == figures(found_in(tmp_path / "here", *settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("data.scale=standard", "model.tol=1e-3", "blocks=3"),
+        ("model={solver: sdcd, tol: 0.5}", "grid.lam=[1.0, 0.1]"),
+        ("model={calibration: logit, tol: 0.5}", "grid.lam=[1.0, 0.1]"),
+    ],
+)
+def test_the_table_is_the_same_here_and_with_both_placements(
+    settings: tuple[str, ...], client: Any, tmp_path: Path
+) -> None:
+    here = found_in(tmp_path / "here", *settings)
+    for placement in ("tasks", "masks"):
+        there = same_on(tmp_path, client, placement, *settings, f"placement={placement}")
+        assert there["placement"] == placement
+        assert figures(there) == figures(here)
+
+
+@pytest.mark.parametrize(("limit", "placement"), [(59, "masks"), (60, "tasks"), (0, "tasks")])
+def test_the_memory_of_the_workers_decides(limit: int, placement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "worker_memory", lambda client: [(1000, 1), (2 * limit, 2)])
+    monkeypatch.setattr(run, "total_memory", lambda: 200)
+    config: Any = SimpleNamespace(placement="auto")
+    assert run._placement(config, 10, object())[0] == placement
+    assert run._placement(config, 10, None)[0] == "masks"
 
 
 def _fail_there(job: Any, sides: None, address: str) -> list[dict[str, Any]]:

@@ -85,11 +85,8 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
 def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
     search = cross_validate(write(tmp_path, graded=graded), QUIET)
     assert search["metric"] == "group_auc"
-    masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), QUIET)
-    assert [row["folds"] for row in search["table"]] == [row["folds"] for row in masks["table"]]
     assert 0 < search["table"][0]["standard_error"] < 0.05
     assert 10 < len(search["groups"]) <= 45  # the users with pairs among the training rows
-    assert search["groups"].keys() == masks["groups"].keys()
     if graded:
         return
     alike = {"lam": 0.01, "group_weight": "groups"}

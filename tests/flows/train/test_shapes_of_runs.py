@@ -172,10 +172,9 @@ def test_directions_are_held_against_the_columns_before_a_fit(clerks, tmp_path, 
     assert not {"fit", "search"} & set(observer.lines)
 
 
-@pytest.mark.parametrize("placement", ["tasks", "masks"])
-def test_a_grid_has_directions_by_name(clerks: Path, tmp_path: Path, placement: str) -> None:
+def test_a_grid_has_directions_by_name(clerks: Path, tmp_path: Path) -> None:
     grid = "grid: {monotone: [null, {debt: increasing}, {debt: decreasing}, auto]}\nfolds: {number: 3}\n"
-    (tmp_path / "cv.yaml").write_text(clerks.read_text() + grid + f"placement: {placement}\n")
+    (tmp_path / "cv.yaml").write_text(clerks.read_text() + grid)
     search = searched(tmp_path / "cv.yaml", output=tmp_path)
     assert not any(row["errors"] for row in search["table"])
     means = {json.dumps(row["parameters"]["monotone"]): row["mean"] for row in search["table"]}
