@@ -220,9 +220,8 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
         columns.
     """
     with _parquet_file(part) as (file, parquet):
-        metadata = parquet.metadata
-        needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow)
-        return {i: metadata.row_group(i).total_byte_size for i in needed}
+        needed = _needed_groups(parquet, file, source, part)
+        return {i: parquet.metadata.row_group(i).total_byte_size for i in needed}
 
 
 @contextmanager
@@ -239,7 +238,7 @@ def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[p
         as_input_error(f"{part.where} is not a valid Parquet file", *kinds, say=say),
         files.opened(part.url) if data is None else pa.BufferReader(data) as file,
     ):
-        yield file, pq.ParquetFile(file, pre_buffer=True)
+        yield file, pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
 
 
 def _condition(conditions: Sequence[Condition], names: Sequence[str], where: str) -> pc.Expression:
@@ -249,18 +248,17 @@ def _condition(conditions: Sequence[Condition], names: Sequence[str], where: str
     return pq.filters_to_expression([tuple(c) for c in conditions])
 
 
-def _needed_groups(
-    file: pa.NativeFile, source: SourceFields, part: FilePart, groups: Sequence[int], columns: pa.Schema
-) -> list[int]:
-    """Return which of some row groups can hold rows; `columns` are those of the file itself."""
+def _needed_groups(file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart) -> list[int]:
+    """Return which row groups of a part can hold rows that meet the source's conditions."""
+    groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
     if source.where is None:
         return list(groups)
-    where, guarantee = part.where, ds.scalar(True)
+    where, guarantee, columns = part.where, ds.scalar(True), file.schema_arrow
     for name, value in folder_values(part, columns.names).items():
         guarantee &= ds.field(name) == value if value.is_valid else ds.field(name).is_null()
         columns = columns.append(pa.field(name, value.type))
     with _conditions_explained(where):
-        fragment = ds.ParquetFileFormat().make_fragment(file, partition_expression=guarantee)
+        fragment = ds.ParquetFileFormat().make_fragment(raw, partition_expression=guarantee)
         split = fragment.split_by_row_group(_condition(source.where, columns.names, where), columns)
         needed = {group.row_groups[0].id for group in split}
     return [i for i in groups if i in needed]
@@ -290,8 +288,7 @@ def _rows(
     """
     where, added = part.where, folder_values(part, file.schema_arrow.names, texts)
     conditions_on = [column for column, _, _ in source.where or ()]
-    groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
-    needed = _needed_groups(raw, source, part, groups, file.schema_arrow)
+    needed = _needed_groups(file, raw, source, part)
     n_rows, n_columns = sum(file.metadata.row_group(i).num_rows for i in needed), len({*read, *conditions_on})
     cells = 8 * n_rows * n_columns
     if cells > min(max(ALWAYS_ALLOWED, MAX_GROWTH * raw.size()), max(SURELY_ALLOWED, MAX_GROWTH_OF_LARGE * raw.size())):
@@ -313,7 +310,9 @@ def _rows(
         & set(columns)
     )
     if repeated:
-        file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=repeated, pre_buffer=True)
+        file = pq.ParquetFile(
+            raw, metadata=file.metadata, read_dictionary=repeated, pre_buffer=True, page_checksum_verification=True
+        )
     table = file.read_row_groups(needed, columns=columns, use_threads=False)
     check_growth(raw.size(), size_of_texts(table), where, "write it without compression", MAX_GROWTH_OF_LARGE)
     for name in repeated:

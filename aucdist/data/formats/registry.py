@@ -358,8 +358,8 @@ class ParquetFormat(TableFormat, FileFormat):
                 in_range = size
         return ranges or [replace(parts[-1], stop=0)]
 
-    def parse(self, data: bytes, part: FilePart) -> Parsed:
-        """Return the columns. The digest covers the partition columns, if there are any."""
+    def parse(self, data: bytes | None, part: FilePart) -> Parsed:
+        """Return the columns. The digest covers the partition columns, if there are any. `data`: None for some row groups."""
         from aucdist.data.formats.arrow_tables import parse_parquet, path_values
 
         values = path_values(part.url)
@@ -367,12 +367,10 @@ class ParquetFormat(TableFormat, FileFormat):
 
     def read_part(self, part: FilePart) -> Parsed:
         """Parse a file, or some of its row groups, and return their rows."""
-        from aucdist.data.formats.arrow_tables import parse_parquet
-
         if part.stop is None:
             return super().read_part(part)
         part.check_version()  # the row groups may have changed meanwhile
-        parsed = parse_parquet(self.source, part, self.schema)
+        parsed = self.parse(None, part)
         part.check_version()
         return parsed
 

@@ -20,7 +20,7 @@ from fsspec.spec import AbstractBufferedFile
 
 from aucdist.data.storage import s3, web
 from aucdist.data.storage.faults import StorageError, retried, storage_errors
-from aucdist.data.storage.guard import check_fits, check_regular
+from aucdist.data.storage.guard import check_fits, check_regular, packing_of, unpacked
 from aucdist.data.storage.urls import S3_SCHEMES, is_s3, is_web, require, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
@@ -324,7 +324,7 @@ def absolute(url: str) -> str:
 
 @contextmanager
 def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
-    """Open a file for reading in pieces. Files on the web are read through the download cache.
+    """Open a file for reading in pieces. Files on the web are read through the download cache; compressed ones are unpacked.
 
     `mapped`: map a local file into memory: one that nobody overwrites in place, since truncating it would kill this process.
     Raises InputError if the file is missing, empty or unreadable, or its store cannot be reached.
@@ -333,13 +333,13 @@ def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
 
     path = local_path(url)
     with storage_errors(url, "read"):
-        if path is not None:
+        if is_web(url) or packing_of(url):
+            file = pa.BufferReader(unpacked(read_bytes(url), url))
+        elif path is not None:
             check_regular(path, url)
             if path.stat().st_size == 0:
                 raise InputError(f"{shown(url)} is empty: write it again, or name another file")
             file = (pa.memory_map if mapped else pa.OSFile)(str(path))
-        elif is_web(url):
-            file = pa.BufferReader(read_bytes(url))
         else:
             file = pa.PythonFile(RangeFile(url, stat(url)), mode="r")
     with file:
