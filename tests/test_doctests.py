@@ -47,3 +47,6 @@ def test_gallery_prints_and_draws(file, capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out
     picture = (tmp_path / f"{file.stem}.svg").read_text(encoding="utf-8")
     assert picture.count("<path") > 10
+    kept = ROOT / "docs" / "pages" / "gallery" / f"{file.stem}.svg"  # for readers of a clone
+    if kept.exists():
+        assert kept.read_text(encoding="utf-8").count("<path") == picture.count("<path"), "keep the new picture"
