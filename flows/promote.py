@@ -28,7 +28,7 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import BelowOne, Cli, CountOption, PlaceArgument, Strict
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
-from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of
+from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, score_columns
 
 NOT_WORSE_BY = 0.005
 """The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
@@ -170,8 +170,8 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
         """Return the labels of a run's test rows, and their scores."""
         if not model.classes:
             return scored.y, scored.score()
-        scores = np.column_stack([scored.score(name) for name in model.classes])
-        return members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics), scores
+        members = members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics)
+        return members, scored.table[score_columns(model.classes)].to_numpy()
 
     new = read_run(run)
     y, scores = labels_and_scores(new)

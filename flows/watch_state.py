@@ -26,10 +26,9 @@ from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
 from flows.config.loading import NAME
-from flows.run_folder.schema import GuaranteedMetric
+from flows.run_folder.schema import GuaranteedMetric, Number
 
 PAGE = "index.html"
-Number = int | float
 if TYPE_CHECKING:
     AlarmKind = str
     MetricName = str

@@ -184,7 +184,7 @@ def describe(
     n_numbers = sum({"number": 1, "dates": len(c.parts)}.get(c.kind, 0) for c in columns)
     model = _model(sparse, n_numbers, n_indicators, len(signs) / rows.share, directions)
     return Description(
-        yaml_text(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
+        commented_yaml(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
         notes,
     )  # fmt: skip
@@ -389,7 +389,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     keys = _checked_keys(name, source, keys, positive)
     indicators = sum(map(len, surveyed.categories.values()))
     model = _model(sparse, n_features - indicators, indicators, surveyed.rows / share)
-    text = yaml_text(name, _head(source, surveyed.rows, whole, output), keys, comments, data, model)
+    text = commented_yaml(name, _head(source, surveyed.rows, whole, output), keys, comments, data, model)
     kinds |= dict.fromkeys(source.drop or (), "drop")
     notes = []
     if whole and not source.of_each:
@@ -514,7 +514,7 @@ def comment(text: str) -> str:
     return "# " + (text if len(text) <= MAX_COMMENT else f"{text[: MAX_COMMENT - 3]}...")
 
 
-def yaml_text(
+def commented_yaml(
     name: str, head: Sequence[str], source: Json, comments: Json, data: Sequence[str], model: Sequence[str]
 ) -> str:
     """Return a configuration for training.

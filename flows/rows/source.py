@@ -31,7 +31,7 @@ from flows.rows.rows import Rows, TrainTestRows
 MAX_BLOCKS = 2**16
 MAX_GROUPS = 50
 """The largest number of values of a column that defines groups for an audit."""
-Opened = tuple[Rows, Schema, str]
+OpenedRows = tuple[Rows, Schema, str]
 """The rows of one source, their schema, and the fingerprint of the data."""
 
 
@@ -120,7 +120,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     Raises InputError if the data set cannot be read, split or encoded as configured.
     """
 
-    def read_here(source: Source, schema: Schema | None, name: str) -> Opened:
+    def read_here(source: Source, schema: Schema | None, name: str) -> OpenedRows:
         data = read(source, schema=schema, name=name)
         return Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint
 
@@ -132,7 +132,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     return rows
 
 
-def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], Opened]) -> TrainTestRows:
+def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], OpenedRows]) -> TrainTestRows:
     """Return training rows, and test rows if they are a separate data set.
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
@@ -157,7 +157,7 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
 
 def _open_blocks(
     workers: Workers, parallel_map: ParallelMap, n_parts: int | None, source: Source, schema: Schema | None, name: str
-) -> Opened:
+) -> OpenedRows:
     """Open shards, or survey parts of files."""
     n_parts = None if schema else n_parts
     reader = open_rows(

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.data.block import Block
-from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import json_digest
 from aucdist.data.storage.files import absolute, names_in, remove
 from aucdist.drift.leaks import RowDigests, count_known, leaks, row_digests
 from aucdist.drift.profile import Profile, fit_columns, score_bins
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
@@ -169,7 +167,8 @@ def drop_small_classes(
     train, test_sets = blocks.train, rows.test_sets
     if not isinstance(train, ClassBlocks) or test_sets is None:
         return rows, blocks
-    n = train.blocks.sum(_count_classes, train.sets)
+    known = train.sets
+    n = train.blocks.sum(lambda block: known.counts(block.code))
     enough = np.minimum(n, train.n_samples - n) >= MIN_ROWS
     if enough.all():
         return rows, blocks
@@ -177,21 +176,16 @@ def drop_small_classes(
         raise InputError(
             f"no class has at least {MIN_ROWS} training rows and as many rows outside it: add rows, or join rare classes"
         )
-    names = train.sets.names()
+    names = known.names()
     for k in np.flatnonzero(~enough).tolist():
         observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")
     chosen = np.flatnonzero(enough).tolist()
-    sets, test_sets = train.sets.only(chosen), test_sets.only(chosen)
+    sets, test_sets = known.only(chosen), test_sets.only(chosen)
     schema = replace(rows.schema, classes=tuple(sets.names()))
     test = blocks.test and ClassBlocks(blocks.test.of_all(), test_sets)
     calibration = blocks.calibration and ClassBlocks(blocks.calibration.of_all(), sets)
     rows = replace(rows, schema=schema, sets=sets, test_sets=test_sets)
     return rows, TrainTestBlocks(ClassBlocks(train.blocks, sets), test, calibration)
-
-
-def _count_classes(block: Block, sets: LabelSets) -> Summary:
-    assert block.code is not None
-    return sets.counts(block.code)
 
 
 def fit(
