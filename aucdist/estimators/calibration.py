@@ -78,7 +78,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     else:
         folds[row_id] = fold_numbers_of_groups(row_id, y, groups, n_folds, SEED)
     moments = mean_and_spread(count_scores(mapped_rows(model, blocks), model.coef_[0]))
-    counts: list[Any] = []
+    counts = list[Any]()
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
         seen = ViewBlocks(blocks, partial(select_rows, side=folds != number))

@@ -335,7 +335,7 @@ def give_warnings(model: Fittable, fits: Sequence[Fit], *, but: type[Warning] | 
     """
     warned = fits[0].warnings
     if model.has_several_classes:
-        by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
+        by_kind = dict[type[Warning], list[tuple[str, Warning]]]()
         for name, fit in zip(model.label_sets_.names(), fits, strict=True):
             for warning in fit.warnings:
                 by_kind.setdefault(type(warning), []).append((name, warning))

@@ -48,7 +48,7 @@ def directions(
     Raises InputError for a feature that is not there, one that is named twice, or one without an order.
     """
     signs = np.zeros(n_features, dtype=np.int8)
-    named: dict[int, Any] = {}
+    named = dict[int, Any]()
     place = {} if names is None else {str(name): j for j, name in enumerate(names)}
     made_of = {name: column for column, features in unordered.items() for name in (column, *features)}
     ordered = [name for name in place if name not in made_of]

@@ -142,8 +142,6 @@ def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
     """Name the maps that accept missing values in scikit-learn's errors about NaN, and convert errors of Arrow to InputErrors."""
     try:
         yield
-    except InputError:
-        raise
     except (ValueError, NotImplementedError) as e:
         if type(e).__module__.startswith("pyarrow") or isinstance(e, UnicodeError):
             raise InputError(

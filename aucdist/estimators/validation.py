@@ -135,9 +135,9 @@ def _blocks_here(
 
 def _complete(y: Any) -> Any:
     """Return labels; raise an InputError naming the first row whose label is missing."""
-    if y is None or sp.issparse(y) or _is_indicator(y):
+    if y is None or _is_indicator(y):
         return y
-    values = y if hasattr(y, "dtype") else np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
+    values = y if hasattr(y, "dtype") else np.asarray(y, dtype=object)
     if np.ndim(values) == 1 and (np.ma.is_masked(values) or getattr(values.dtype, "kind", "O") not in "biuSU"):
         missing = np.asarray(pd.isna(np.asarray(values, dtype=object))) | np.ma.getmask(values)
         if missing.any():
@@ -153,7 +153,7 @@ def _is_indicator(y: Any) -> bool:
     if sp.issparse(y):
         return True
     shape = getattr(y, "shape", None)
-    if shape is None and isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], list | tuple | ndarray):
+    if shape is None and isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple | ndarray):
         shape = np.shape(y)
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
@@ -177,6 +177,10 @@ def _encoder(estimator: Any, values: ndarray) -> tuple[LabelSets | None, Encode]
             raise InputError(
                 f"all rows have the grade {float(values[0]):g}: give rows of two grades or more, or leave out grade_weight"
             )
+    elif values.dtype == object and not isinstance(values[0], str):
+        raise InputError(
+            f"Unknown label type: y is an object array of {type(values[0]).__name__}. Convert it, as by y.astype(bool)"
+        )
     elif values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(values)
     distinct = np.unique(values)

@@ -23,7 +23,11 @@ FAMILIAR = {
     "alpha": "`lam`, the strength of the regularisation",
     "C": "`lam`, the strength of the regularisation, which is large where C is small",
     "max_iter": "`max_passes`, the largest number of passes over the rows",
-}
+} | dict.fromkeys(
+    ("class_weight", "scale_pos_weight", "is_unbalance"),
+    "none where pairs are ranked, because class weights would multiply all pairs by the same factor. Otherwise use "
+    "`sample_weight` of `fit`, or HingeClassifier, which has `class_weight`",
+)
 """What users of scikit-learn and LightGBM may look for, and what is called so here."""
 ABSENT: Any = None
 """The value of a parameter that only some estimators have, for the others."""
@@ -249,7 +253,9 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
     Raises InputError naming the solvers that have the parameter, or else the parameters of this solver.
     """
     params = solver.get_params()
-    for name in [name for name in names if name not in params]:
+    for name in names:
+        if name in params:
+            continue
         if takers := solvers_with(name, solvers):
             others = f"has {', '.join(params)}" if params else "has no parameters"
             raise InputError(f"{name} applies to solver {', '.join(takers)}, but {solver.name!r} {others}")

@@ -46,6 +46,17 @@ def test_more_and_fewer_classes():
         PairwiseHingeClassifier().fit(X, np.ones(60, dtype=int))
 
 
+@pytest.mark.parametrize(("labels", "kind"), [([True, False], "bool"), ([1, 0], "int")])
+def test_labels_of_dtype_object_are_strings(labels, kind):
+    y = np.array(labels * 30, dtype=object)
+    with pytest.raises(InputError, match=f"Unknown label type: y is an object array of {kind}. Convert it"):
+        PairwiseHingeClassifier().fit(X, y)
+    assert PairwiseHingeClassifier().fit(X, np.array(["yes", "no"] * 30, dtype=object)).classes_.tolist() == [
+        "no",
+        "yes",
+    ]
+
+
 def pyplot():
     """Return matplotlib's, which takes half a second, for all processes that collect tests."""
     import matplotlib as mpl

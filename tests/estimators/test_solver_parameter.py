@@ -149,6 +149,9 @@ def test_a_parameter_that_moved_says_where_to(use):
         ("alpha", "unknown parameter 'alpha': use `lam`"),
         ("C", "large where C is small"),
         ("max_iter", "use `max_passes`"),
+        ("class_weight", "use none where pairs are ranked, .* HingeClassifier, which has `class_weight`"),
+        ("scale_pos_weight", "class weights would multiply all pairs by the same factor"),
+        ("is_unbalance", "Otherwise use `sample_weight` of `fit`"),
         ("max_pases", "parameter of PairwiseHingeClassifier: 'max_pases'. Did you mean 'max_passes'"),
         ("num_leaves", "parameter of PairwiseHingeClassifier: 'num_leaves'. Allowed: "),
     ],
@@ -156,7 +159,7 @@ def test_a_parameter_that_moved_says_where_to(use):
 def test_a_parameter_of_another_package_is_refused_with_the_name_here(parameter, said):
     with pytest.raises(InputError, match=said):
         PairwiseHingeClassifier(**{parameter: 1})
-    if "Classifier" not in said:  # scikit-learn lists the parameters
+    if "PairwiseHingeClassifier" not in said:  # scikit-learn lists the parameters
         with pytest.raises(InputError, match=said):
             PairwiseHingeClassifier().set_params(**{parameter: 1})
 
