@@ -8,13 +8,11 @@ from types import ModuleType
 from typing import Any
 
 from aucdist.data.storage.files import write_bytes
-from aucdist.errors import InputError, unknown
+from aucdist.errors import unknown
 from aucdist.export.cards import Scaling, card_file, to_scorecard
 from aucdist.export.onnx_model import to_onnx
 from aucdist.export.portable import to_json
 from aucdist.export.sql import to_sql
-from aucdist.model import as_model
-from aucdist.model.linear_model import LinearModel
 
 __all__ = ["Scaling", "export", "to_json", "to_onnx", "to_scorecard", "to_sql"]
 
@@ -56,11 +54,7 @@ def export(model: Any, to: str, output: str | None = None, **options: Any) -> by
     """
     if to not in TARGETS:
         raise unknown("target", to, TARGETS)
-    if not isinstance(model, LinearModel):
-        model = as_model(model)
     if to == "scorecard":
-        if model.classes:
-            raise InputError("a scorecard belongs to one class: give one of the `models` of this model")
         suffix = options.pop("suffix", "json")
         data = card_file(to_scorecard(model, **options), suffix, "Scorecard")
     elif to == "onnx":

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -23,7 +23,7 @@ from aucdist.export.portable import portable
 from aucdist.maps.explain import Additive, Shape
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.model import card_model
+from aucdist.model import as_model, card_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import CardFeature, Scorecard
 from aucdist.pairs.problem import pairwise_objective
@@ -141,7 +141,7 @@ class _Draft(Shape):
         return (wide if missing is None else np.append(missing, wide)) - factor * (self.cells - zero)
 
 
-def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
+def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
     """Return a model of bins as a scorecard.
 
     Neighbouring bins with equal points share one line. If `rows` is given, the neighbours are merged for which the mean squared
@@ -150,8 +150,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
 
     Parameters
     ----------
-    model : LinearModel
-        A model with the feature map ``bins``, without interactions.
+    model : estimator or LinearModel
+        A fitted one with the feature map ``bins``, without interactions.
     scaling : Scaling, optional
         How scores become points; ``Scaling()`` by default.
     rows : int, optional
@@ -177,6 +177,9 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     >>> from aucdist.export import Scaling, to_scorecard
     >>> card = to_scorecard(load_model("runs/credit"), Scaling(points_to_double_odds=20), rows=30)  # doctest: +SKIP
     """
+    model = as_model(model)
+    if model.classes:
+        raise InputError("a scorecard belongs to one class: give one of the `models` of this model")
     scaling = scaling or Scaling()
     scaling.check()
     constant, drafts = _drafts(model)

@@ -25,6 +25,7 @@ from aucdist.export.portable import (
 from aucdist.export.probability import Target, Term, probability_of
 from aucdist.extras import load_optional
 from aucdist.maps.explain import Additive
+from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap
 
@@ -265,12 +266,13 @@ def _floored(x: Term, by: int) -> Term:
     return (x - x % by) / by
 
 
-def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
+def to_onnx(model: Any, *, contributions: bool = False) -> Any:
     """Return a model as an ONNX graph, from the columns of the training data to scores, probabilities and predictions.
 
     Parameters
     ----------
-    model : LinearModel
+    model : estimator or LinearModel
+        A fitted estimator of aucdist, or a model.
     contributions : bool, default=False
         Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each interaction adds to
         the score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have NaN.
@@ -313,6 +315,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     >>> score.tolist(), prediction.tolist()
     ([-0.5, 1.5], [-1, 1])
     """
+    model = as_model(model)
     described_classes, added = describe(model, "onnx", contributions=contributions)
     several = bool(model.classes)
     first, width = described_classes[0], len(described_classes) if several else None
@@ -359,7 +362,8 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
         metadata["classes"] = model.classes
     else:
         metadata |= {"positive": model.schema.positive, "negative": model.schema.negative}
-    metadata |= {"contributions": added} if added else {}
+    if added:
+        metadata["contributions"] = added
     properties = {f"aucdist.{name}": json.dumps(value) for name, value in metadata.items()}
     description = f"Scores of a model of aucdist{' of several classes' if several else ''}"
     return graph.model(description, {"aucdist.label": model.schema.label} | properties, __version__)

@@ -28,6 +28,7 @@ from aucdist.maps.explain import Additive, additive
 from aucdist.maps.leaves import ZEROS_ARE_MISSING, Forest, LeafMap
 from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.parameters import frozen
 
@@ -242,7 +243,7 @@ def _columns(
     schema: Schema, reading: dict[str, object]
 ) -> tuple[tuple[PortableColumn, ...], list[tuple[int, str | int | None]]]:
     """Return the columns, and for each feature its column and its part of the column."""
-    columns: list[PortableColumn] = []
+    columns = list[PortableColumn]()
     made: dict[int, tuple[int, str | int | None]] = {}
     for name, features in schema.by_column().items():
         made |= {j: (len(columns), item) for j, item in features.items()}
@@ -328,7 +329,7 @@ def trees_of(score: Additive) -> list[Node]:
     trees = [_bins(shape.feature, shape.edges, shape.values.tolist(), shape.missing) for shape in score.shapes]
     for interaction in score.interactions:
         (a, b), (missing_row, missing_column) = interaction.features, map(int, interaction.missing)
-        rows: list[Node] = []
+        rows = list[Node]()
         for values in interaction.values:
             missing = float(values[0]) if missing_column else None
             rows.append(_bins(b, interaction.edges[1], values[missing_column:].tolist(), missing))
@@ -395,13 +396,13 @@ KEYS = {
 KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
-def to_json(model: LinearModel, *, contributions: bool = False) -> str:
+def to_json(model: Any, *, contributions: bool = False) -> str:
     """Return a model as a JSON object that describes all that a score needs.
 
     Parameters
     ----------
-    model : LinearModel
-        For several classes, the object has a description of each.
+    model : estimator or LinearModel
+        Fitted. For several classes, the object has a description of each.
     contributions : bool, default=False
         Whether ``contributions`` names what each shape and each interaction adds, or each weight of a model without a feature
         map, in the order of the object; the constant comes last.
@@ -430,6 +431,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     >>> json.loads(to_json(LinearModel((weights,), schema, scaling)))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}
     """
+    model = as_model(model)
     if model.classes:
         members = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
         classes = [
@@ -445,7 +447,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
 
 def _content(model: LinearModel, contributions: bool) -> Json:
     described = portable(model)
-    columns: list[Json] = []
+    columns = list[Json]()
     for column in described.columns:
         entry = vars(column) | {"date_format": model.reading.get("date_format")}
         columns.append({key: entry[key] for key in ("name", "kind", *KEYS[column.kind])})

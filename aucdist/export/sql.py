@@ -34,6 +34,7 @@ from aucdist.export.portable import (
 )
 from aucdist.export.probability import Target, Term, probability_of
 from aucdist.maps.explain import Additive
+from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap
 
@@ -145,12 +146,13 @@ BOOLEAN_TEXTS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no"))
 """Texts of booleans, and the texts that DuckDB and others read as booleans if a column has no other values."""
 
 
-def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
+def to_sql(model: Any, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
     """Return a query in standard SQL that gives the scores of the rows of a table.
 
     Parameters
     ----------
-    model : LinearModel
+    model : estimator or LinearModel
+        A fitted estimator of aucdist, or a model.
     table : str, default="rows"
         The table, which has a column for each column of the training data that the model reads. A dot stands between schema
         and table.
@@ -193,15 +195,17 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     """
     if isinstance(ids, str):
         raise InputError(f"ids takes a list of columns, and {ids!r} is a string: give [{ids!r}]")
+    model = as_model(model)
     described_classes, added = describe(model, "sql", contributions=contributions)
     first = described_classes[0]
-    if model.classes and isinstance(first.score, Kernel):
-        raise InputError("the query for the landmarks of several classes would be too long: export to onnx or json")
-    if isinstance(first.score, Kernel) and first.score.landmarks.size > MAX_PRODUCTS:
-        raise InputError(
-            f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features would make the query too long: "
-            "export to onnx or json, or train with fewer landmarks"
-        )
+    if isinstance(first.score, Kernel):
+        if model.classes:
+            raise InputError("the query for the landmarks of several classes would be too long: export to onnx or json")
+        if first.score.landmarks.size > MAX_PRODUCTS:
+            raise InputError(
+                f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features would make the query too "
+                "long: export to onnx or json, or train with fewer landmarks"
+            )
     query = Query(first, table_name(table), list(ids) or [column.name for column in first.columns])
     query.read_cells()
     if first.unit_rows or first.with_logs or isinstance(first.score, Kernel):
@@ -284,7 +288,7 @@ class Query(Target):
 
     def read_cells(self) -> None:
         """Add the stage of the columns as numbers, and as texts where they hold categories."""
-        selected: dict[str, str] = {}
+        selected = dict[str, str]()
         refused: list[str] = []  # the conditions under which a row has no score
         features, spelling = self.described.features, self.described.spelling
         self.values = [""] * len(features)

@@ -62,7 +62,7 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     Parameters
     ----------
     estimator : estimator of aucdist
-        Fitted to a table, or to an array, whose features are then called ``x0``, ``x1``, ...
+        Fitted to a table, or to an array, whose features are then called ``x0``, ``x1``, ... A LinearModel is returned as it is.
     label : str, default="y"
         The name of the column of labels.
 
@@ -87,6 +87,8 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     from aucdist.estimators.base import BlockClassifier
     from aucdist.estimators.tables import LENIENT_CELLS, allows_missing, labels_of_features
 
+    if isinstance(estimator, LinearModel):
+        return estimator
     if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
         raise InputError(
             f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: call `fit`, or pass the end of a pipeline"
@@ -268,10 +270,10 @@ def _read_json(folder: str) -> Json:
     """Return the content of the JSON of a model, whose format is a number from 1 on."""
     where = f"{shown(folder)}/{MODEL_FILE}"
     content = parse_checked(read_bytes(f"{folder}/{MODEL_FILE}"), Json, where)
-    version = content.get("format")
-    if version is not None and type(version) is not int:
+    version = content.get("format") or 0
+    if type(version) is not int:
         raise InputError(f"{where} is damaged: `format` is not a whole number. {REPAIR}")
-    if version is None or version < 1:
+    if version < 1:
         raise InputError(
             f"{where} is not a model of aucdist: name a folder that `aucdist train` or `write_model` wrote"
         )

@@ -125,7 +125,7 @@ class RowCosts:
             parquet = pq.ParquetFile(file)
             if self.unknown:
                 return []
-            class_costs: list[Any] = []
+            class_costs = list[Any]()
             about = parse_checked((parquet.schema_arrow.metadata or {}).get(LARGEST_COSTS, b""), Largest, shown(url))
             if self.labelled and len(about) != len(self.names):
                 raise InputError(f"{shown(url)} is damaged: it has the largest costs of {len(about)} classes. {REPAIR}")
@@ -149,13 +149,13 @@ class RowCosts:
         """
         if self.unknown:
             return {"kind": "unknown", "value": None, "interval": None, "why": self.unknown}
-        each: dict[str, Json] = {}
+        each = dict[str, Json]()
         for name, (first, *more) in zip(self.names, zip(*parts, strict=True), strict=True):
             if self.labelled:
                 interval = sum(more, start=first).interval()
                 cost = {"kind": "realised", "value": interval.value, "interval": [interval.low, interval.high]}
             else:
-                total, rows = (sum(values) for values in zip(first, *more, strict=True))
+                total, rows = map(sum, zip(first, *more, strict=True))
                 cost = {"kind": "expected", "value": total / rows, "interval": None}
             each[name] = cost
         if not self.classes:
@@ -330,10 +330,11 @@ def plan_scoring(
     source = source_for_scoring(source, loaded).model_copy(update=changes).pinned()
     digest = digest_of_model(model)
     sharded = manifest_of(source)
-    manifest = None if sharded is None else sharded.url
+    manifest = sharded and sharded.url
     key_parts: list[Any] = [digest, fingerprint_of(source), manifest, opening.get("n_parts")]
     key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top) + [copied] * bool(copied)
-    key_parts += [] if cost is None else [asdict(cost), "of each class"]
+    if cost:
+        key_parts += [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(key_parts).encode())
     reader = _reader_of_earlier_run(output, key, source)
     if reader is None:

@@ -336,13 +336,14 @@ class LinearModel:
         InputError
             If the model gives no probabilities, or X has another number of features.
         """
-        if any(weights.probability is None for weights in self.weights):
+        scores = self.decision_function(X)
+        probabilities = self.probabilities(scores)
+        if probabilities is None:
             raise InputError(
                 "this model gives no probabilities: fit it with calibration='logit', or fit a LinkClassifier "
                 "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
             )
-        scores = self.decision_function(X)
-        return self.probabilities(scores) if self.classes else self.probability(scores)  # type: ignore[return-value, misc]
+        return probabilities if self.classes else self.probability(scores)  # type: ignore[misc]
 
     def probabilities(self, scores: ndarray) -> ndarray | None:
         """Return the probability of the positive class, or of each class, float64 of the shape of the scores.

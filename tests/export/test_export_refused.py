@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 from support.export_models import (
     DROP,
     QUOTES,
@@ -25,8 +27,10 @@ from support.export_models import (
 )
 from support.linear_models import linear_model
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
-from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.export import export, to_json, to_onnx, to_scorecard, to_sql
+from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import ProbabilityMap
 
@@ -49,6 +53,23 @@ def scores(model: LinearModel, rows: list[dict[str, str]], folder: Path) -> dict
         assert ((graph["prediction"] == 0) == np.isnan(graph["score"])).all()
         scores_of["onnx"] = graph["score"]
     return scores_of
+
+
+@pytest.mark.parametrize("write", [to_json, to_onnx, to_scorecard, to_sql])
+def test_an_estimator_is_exported_once_it_is_fitted(write: Callable[..., Any]) -> None:
+    if write is to_onnx:
+        pytest.importorskip("onnx")
+    model = PairwiseHingeClassifier(features="bins", lam=0.1)
+    with pytest.raises(
+        InputError, match="a fitted estimator of aucdist is needed, not PairwiseHingeClassifier: call `fit`"
+    ):
+        write(model)
+    rows = np.arange(20.0)[:, np.newaxis]
+    assert str(write(model.fit(rows, rows[:, 0] > 10))) == str(write(as_model(model)))
+    with pytest.raises(InputError, match="a fitted estimator of aucdist is needed, not Ridge"):
+        write(Ridge())
+    with pytest.raises(InputError, match="a fitted estimator of aucdist is needed, not Ridge"):
+        export(Ridge(), "sql")
 
 
 @pytest.mark.parametrize("features", [None, {"map": "bins", "bins": 5}], ids=["linear", "bins"])
