@@ -193,6 +193,10 @@ def load_model(url: str) -> LinearModel:
         if content["format"] != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
             read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
     except InputError as e:
+        if where.endswith((".yaml", ".yml")):
+            raise InputError(
+                f"{where} is a configuration and not a model: train it by `aucdist train {where}`, and name the run folder"
+            ) from None
         raise InputError(
             f"no model can be read from {where}: {e}. Name a run folder, a folder with {MODEL_FILE} and {WEIGHTS}, or a model "
             "store"

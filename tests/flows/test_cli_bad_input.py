@@ -277,6 +277,9 @@ LINES = {  # what the message must name
     "threshold {run} --alerts 3 --per fortnight": "--per must be `day` or a number of rows, as in '1000 rows'; got",
     "threshold {run} --fpr 0.1 --per day": "--per is the unit of --alerts",
     "score none digits out": "no model can be read",
+    "score rows.yaml digits out": "rows.yaml is a configuration and not a model: train it by `aucdist train",
+    "explain rows.yaml digits": "rows.yaml is a configuration and not a model",
+    "export rows.yaml --output out --to sql": "rows.yaml is a configuration and not a model",
     "score {run} wine out": "its features are not those of the training data",
     "score {run} nosuch out": "unknown file or data set 'nosuch'",
     "score {run} digits {run}": "is not empty",
@@ -320,12 +323,19 @@ def test_a_bad_command_line(line: str, digits: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     Path("rows.csv").write_text(CSV)
+    Path("rows.yaml").write_text("data: digits\n")
     Path("rows").write_bytes(bytes(range(1, 32)))
     Path("cells.csv").write_text(CSV.replace(",", ";"))
     Path("cells.json").write_text('{"format": "aucdist model", "version": 1}')
     assert LINES[line] in refused(*shlex.split(line.replace("{run}", digits)))
     if not line.startswith("score"):  # which notes in its output what it was asked for
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["cells.csv", "cells.json", "rows", "rows.csv"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "cells.csv",
+            "cells.json",
+            "rows",
+            "rows.csv",
+            "rows.yaml",
+        ]
 
 
 def test_data_are_named_by_patterns_and_by_names_with_signs_of_urls(tmp_path, monkeypatch):
