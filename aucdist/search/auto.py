@@ -270,15 +270,15 @@ def auto_search(
     default = default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
     chosen = find_metric(**default) if metric is None else find_metric(metric)
     check_metric(chosen, grouped, lowest_grade)
-    fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
+    fewest = min(n_pos, n_neg, n_groups or n_pos)
     n_folds = max(2, min(MAX_FOLDS, fewest))
     n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (FIRST_HELD_OUT, MIN_HELD_OUT))
     own_lams = FORESTS if rate is None else LEAVES_OF_TOP
     usual = [features for features in maps if features not in own_lams]
     forests = [features for features in maps if features in own_lams]
-    groups: list[tuple[list[Features], Sequence[float], Point]]
+    top: Point = {}
     if rate is None:
-        groups = [(usual, lams_for(estimator, n_pos, n_neg), {}), (forests, LAMS_OF_FORESTS, {})]
+        groups = [(usual, lams_for(estimator, n_pos, n_neg), top), (forests, LAMS_OF_FORESTS, top)]
     else:
         n_first = n_fitted = n_folds
         top = next({k: v} for k in TOP_CONSTRAINTS if (v := estimator.get_params()[k]) is not None)

@@ -62,7 +62,7 @@ def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | 
     """Return what each bundle of groups adds to the mean over folds; None if a fold has no groups, or there is one bundle."""
     if not all("groups" in result for result in results):
         return None
-    total: dict[str, list[float]] = {}
+    total = dict[str, list[float]]()
     for result in results:
         for key, (value, mass) in result["groups"].items():
             a, b = total.get(key, (0.0, 0.0))
@@ -207,7 +207,8 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
     Parameters
     ----------
     rows : sequence of SettingScores
-        Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
+        Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed. Settings that
+        collapsed on all folds are candidates only if there are no others.
     rule : {"best", "one-se", "simplest"}
 
     Raises
@@ -219,6 +220,8 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
     means = {
         i: metric.sign * row.mean for i, row in enumerate(rows) if row.max_passes == passes and row.mean is not None
     }
+    # Weights near 0 may rank the rows of the folds, but those of all rows may be 0, which rank nothing.
+    means = {i: mean for i, mean in means.items() if not all(r.get("collapsed") for r in rows[i].results)} or means
     if not means:
         raise RunError(f"every setting failed; the first error: {next(e for row in rows for e in row.errors)}")
     lam = [row.parameters.get("lam", 0.0) for row in rows]
@@ -229,13 +232,11 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
         near = [i for i in means if means[i] >= means[best] - (rows[best].standard_error or 0.0)]
         return max(near, key=lambda i: (lam[i], means[i], -i))
     near = [i for i in means if errors_behind(rows[i].values, rows[best].values, metric) <= CLEAR_SE]
-    seconds: dict[int, list[Any]] = {i: [result.get(SECOND_METRIC) for result in rows[i].results] for i in near}
+    seconds = {i: [result.get(SECOND_METRIC) for result in rows[i].results] for i in near}
     if not any(None in values for values in seconds.values()):
-        best = max(near, key=lambda i: float(np.mean(seconds[i])))
+        best = max(near, key=lambda i: float(np.mean(seconds[i])))  # type: ignore[arg-type]
         near = [i for i in near if errors_behind(seconds[i], seconds[best], NAMED_METRICS[SECOND_METRIC]) <= CLEAR_SE]
-    maps = [complexity_of(row.parameters) for row in rows]
-    simplest = min(maps[i] for i in near)
-    return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))
+    return min(near, key=lambda i: (complexity_of(rows[i].parameters), -means[i], -lam[i], i))
 
 
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
@@ -302,7 +303,7 @@ def interval(
     (float, float) or None
         None if there is no estimate.
     """
-    groups_test = None if shares is None else corrected_groups_test(shares, None, test_over_train)
+    groups_test = shares and corrected_groups_test(shares, None, test_over_train)
     test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
         return unseen_bound(test.value, fewest, LEVEL) if metric.largest == 1.0 else None

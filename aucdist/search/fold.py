@@ -17,10 +17,12 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.fitting import map_all_rows
 from aucdist.estimators.linear import lam_path
+from aucdist.estimators.ranking import NEAR_ZERO
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupMetric, GroupWeight
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, Metric, ScoredGroups
+from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.search.choice import SECOND_METRIC, FoldScore, Point, group_shares
 from aucdist.search.folds import FoldMasks, masked_blocks
 from aucdist.search.schedule import FitJob
@@ -90,6 +92,7 @@ def score_path(
 
         * ``value``: the metric on the held-out rows.
         * ``status``, ``passes``, ``seconds``, ``relative_gap``: those of the fit.
+        * ``collapsed``: whether all weights are 0 or, if few negatives count, the objective is as good as at weights of 0.
         * ``features_kept``: if the penalty can leave features out.
         * ``groups``: for metrics within groups, see `aucdist.search.choice`.
         * ``average_precision``: if the metric is the AUC.
@@ -110,8 +113,7 @@ def score_path(
     assert isinstance(held_out, Blocks)
     # the estimator of the search decides, so that all settings have the same metric
     group_weight: GroupWeight = estimator.group_weight or "pairs"
-    mapped: list[Blocks] = []
-    by_lam: dict[Any, FoldScore] = {}
+    mapped, by_lam = list[Blocks](), dict[Any, FoldScore]()
 
     def measure_and_decide(model: Any) -> bool:
         """Score a model, and return whether the path ends with it. All models of a path share one feature map and its rows."""
@@ -134,6 +136,8 @@ def score_path(
             "passes": model.n_passes_,
             "seconds": float(model.history_["seconds"].iloc[-1]),
             "relative_gap": model.certificate_.relative_gap,
+            "collapsed": not np.any(getattr(model, "coef_", 1.0))
+            or (trained_max_fpr(model, 1.0) is not None and model.certificate_.primal > 1.0 - NEAR_ZERO),
         }
         is_best = all(metric.sign * (result["value"] - other["value"]) > 0.0 for other in by_lam.values())
         by_lam[getattr(model, "lam", None)] = result
@@ -163,19 +167,20 @@ def _score_path_of_classes(
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
         n.append(class_rows.n_pos)
-    scores: list[FoldScore] = []
+    scores = list[FoldScore]()
     for results in zip(*paths, strict=True):
-        values = [result["value"] for result in results]
-        statuses = [result["status"] for result in results]
+        by_class = {name: [result[name] for result in results] for name in results[0]}
+        values, statuses = by_class["value"], by_class["status"]
         scores.append(
             {
                 "value": float(np.mean(values)),
                 "weighted": float(np.average(values, weights=n)),
                 "classes": values,
                 "status": next((status for status in statuses if status not in REACHED), statuses[0]),
-                "passes": sum(result["passes"] for result in results),
-                "seconds": sum(result["seconds"] for result in results),
-                "relative_gap": max(result["relative_gap"] for result in results),
+                "passes": sum(by_class["passes"]),
+                "seconds": sum(by_class["seconds"]),
+                "relative_gap": max(by_class["relative_gap"]),
+                "collapsed": all(by_class["collapsed"]),
             }
         )
     return scores

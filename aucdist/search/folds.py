@@ -170,7 +170,7 @@ def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int,
     n_pos, n = sets.counts(codes), len(codes)
     rows = np.minimum(n_pos, n - n_pos)
     enough = np.flatnonzero(rows >= least)
-    k = int(enough[np.argmin(rows[enough])]) if len(enough) else int(np.argmax(rows))
+    k = enough[np.argmin(rows[enough])] if len(enough) else np.argmax(rows)
     return int(n_pos[k]), int(n - n_pos[k])
 
 

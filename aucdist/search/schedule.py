@@ -74,7 +74,7 @@ def halve(
 
     `halving`: the passes of the first stage, and the factor.
     """
-    rows: dict[int, SettingScores] = {}
+    rows = dict[int, SettingScores]()
     alive, (passes, factor) = list(range(len(points))), halving
     while True:
         passes = estimator.max_passes if len(alive) == 1 else min(passes, estimator.max_passes)
@@ -156,7 +156,7 @@ def race(
     metric : Metric
         Which settings are better.
     """
-    by_map = itertools.groupby(points, lambda point: {name: value for name, value in point.items() if name != "lam"})
+    by_map = itertools.groupby(points, lambda point: point | {"lam": None})
     maps = [RacingMap(list(settings), estimator) for _, settings in by_map]
     narrow = [entrant for entrant in maps if n_first < len(folds) and _sigma(entrant) == "half-median"]
     racing, dropped, n = [entrant for entrant in maps if entrant not in narrow], list[RacingMap](), 0
@@ -197,8 +197,11 @@ def race(
             entrant.errors_behind_best = errors_behind(row.values, best.values, metric) if row.complete else math.inf
         near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR_SE]
         simplest = min(near, key=lambda entrant: complexity_of(entrant.points[0]), default=racing[0])
-        better = [entrant for entrant in racing[:n_better] if entrant.errors_behind_best <= most]
-        stay = [entrant for entrant in racing if entrant in better or entrant is simplest]
+        stay = [
+            entrant
+            for place, entrant in enumerate(racing)
+            if entrant is simplest or (place < n_better and entrant.errors_behind_best <= most)
+        ]
         dropped += [entrant for entrant in reversed(racing) if entrant not in stay]
         racing = stay
         for entrant in racing:
@@ -269,9 +272,9 @@ def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[i
     list of list of int
         Each position once. Where several points are fitted together they differ in lam alone.
     """
-    paths: dict[str, list[int]] = {}
+    paths = dict[str, list[int]]()
     for i, point in enumerate(points):
         solver = solver_of(point.get("solver", estimator.solver), estimator.solvers)
-        key = {name: value for name, value in point.items() if name != "lam" or not hasattr(solver, "path")}
+        key = point | {"lam": None} if hasattr(solver, "path") else point
         paths.setdefault(repr(sorted(key.items())), []).append(i)
     return list(paths.values())

@@ -164,6 +164,21 @@ def test_settings_that_were_dropped_on_the_way_are_no_candidates():
     assert choice.choose(rows, AUC, "one-se") == 1
 
 
+def test_collapsed_settings_win_only_where_there_are_no_others():
+    collapsed, partly = (
+        choice.SettingScores(
+            {"lam": lam}, tuple({"value": 0.9, "collapsed": is_so} for is_so in (True, last)), max_passes=1000
+        )
+        for lam, last in ((1.0, True), (0.1, False))
+    )
+    other = row(0.01, [0.7, 0.6])
+    for rule in ("best", "one-se", "simplest"):
+        assert choice.choose([collapsed, other], AUC, rule) == 1
+        assert choice.choose([collapsed, partly], AUC, rule) == 1
+        assert choice.choose([other, partly], AUC, rule) == 1
+        assert choice.choose([collapsed, row(0.01, [None, 0.6])], AUC, rule) == 0
+
+
 def test_nothing_to_choose_from():
     with pytest.raises(RunError, match="every setting failed; the first error: broken"):
         choice.choose([row(1.0, [None, 0.9])], AUC, "best")
@@ -398,6 +413,27 @@ def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
     assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)
     assert 0.0 < ended[0]["average_precision"] < 1.0
     assert len([result for result in score_path(estimator, points, train, held_out, metric, n_always=4) if result]) >= 4
+
+
+@pytest.mark.filterwarnings("ignore:the minimum is near w = 0")
+def test_a_fit_for_the_top_collapses_where_its_objective_is_that_of_weights_of_0():
+    r = np.random.default_rng(1)
+    X = r.normal(size=(200, 3))
+    blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + 2.0 * r.normal(size=200) > 1, 1, -1))])
+    inside = r.random(200) < 0.7
+    train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
+
+    def collapses(value, **others):
+        points = [{"lam": lam, "max_fpr": value, **others} for lam in (1e-1, 1e-2, 1e-3)]
+        scores = score_path(PairwiseHingeClassifier(tol=3e-2), points, train, held_out, AUC)
+        return [score["collapsed"] for score in scores], scores[1]["value"]
+
+    top, area = collapses(0.01)
+    assert top == [True] * 3
+    assert area > 0.7  # The path ends at weights of nearly 0, which rank well, ...
+    assert not PairwiseHingeClassifier(lam=1e-2, max_fpr=0.01).fit(blocks).coef_.any()  # ... and a fit without it at 0.
+    assert collapses(None)[0] == [False] * 3
+    assert not collapses(0.01, features="bins")[0][2]
 
 
 @pytest.mark.parametrize(
