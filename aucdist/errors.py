@@ -1,13 +1,13 @@
 """Errors whose messages are written for users, and the type of JSON objects."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 Json = dict[str, Any]
 """An object of JSON: a file, a part of one, what a command prints by ``--json``, or what a template is given."""
-MAX_NAMES = 12
+MAX_NAMES = 20
 """The largest number of allowed names that a message lists."""
 MAX_SHOWN = 200
 """The largest number of characters of a name that a message shows."""
@@ -45,7 +45,7 @@ class ClusterLost(RunError):
     """
 
 
-def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
+def unknown(kind: str, name: object, allowed: Iterable[object], other_names: Mapping[str, str] = {}) -> InputError:
     """Return the error for a name that is not one of the allowed ones, with the nearest that is.
 
     Parameters
@@ -56,21 +56,25 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
         The name that the user gave.
     allowed : iterable
         The allowed names.
+    other_names : mapping of str to str
+        What others call some of the allowed names, in lower case, and the allowed name of each.
     """
     names = [shortened(str(a)) for a in allowed]
     name = shortened(name) if isinstance(name, str) else name
-    folded, said = {known.casefold(): known for known in names}, str(name).casefold()
+    folded = {known.casefold(): known for known in names} | dict(other_names)
+    said = str(name).casefold()
     near = difflib.get_close_matches(said, folded, n=MAX_NAMES, cutoff=0.65)
     # A part of a name is not close to it: the label `default` of a column `default.payment.next.month`.
     near = [
         folded[known] for known in near or [known for known in folded if len(said) > 2 and said in known][:MAX_NAMES]
     ]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(names) > MAX_NAMES:
         # Show one screen of names: the nearest ones, or the first ones.
         shown = near if len(near) > 1 else names[:MAX_NAMES]
         names = [*shown, f"and {len(names) - len(shown)} more"]
-    return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")
+    return InputError(
+        f"unknown {kind} {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Allowed: {', '.join(names)}"
+    )
 
 
 def refuse_unknown_keys(content: Any, known: Iterable[str]) -> None:
@@ -109,6 +113,11 @@ def as_input_error(
 def shortened(text: str, most: int = MAX_SHOWN) -> str:
     """Return a text, or its beginning and its length if it is too long for a screen."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def printable(text: str) -> str:

@@ -57,10 +57,12 @@ class Number:
             )
         if isinstance(value, kind) and not isinstance(value, bool) and self.holds(value):
             return
-        kind_text = "an integer" if self.whole else "a number"
-        *first, last = [f"{kind_text} {self.range_text}", *map(repr, self.words), *(["None"] if self.optional else [])]
-        allowed = f"{', '.join(first)} or {last}" if first else last
-        raise InputError(f"{name} must be {allowed}; got {value!r}")
+        *first, last = [
+            f"{'an integer' if self.whole else 'a number'} {self.range_text}",
+            *map(repr, self.words),
+            *(["None"] if self.optional else []),
+        ]
+        raise InputError(f"{name} must be {', '.join(first) + ' or ' if first else ''}{last}; got {value!r}")
 
 
 @dataclass(frozen=True)

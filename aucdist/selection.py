@@ -140,9 +140,9 @@ def partition(
         for rows, called in ((folds.train(fold), "training rows"), (folds.held_out(fold), "held-out rows")):
             for label, class_name in CLASSES:
                 if not (y[rows] == label).any():
-                    shorter = "" if folds.in_gap is None else ", or a shorter gap"
                     raise InputError(
-                        f"fold {fold + 1} of {n_folds} has no {class_name} {called}: use fewer folds{shorter}"
+                        f"fold {fold + 1} of {n_folds} has no {class_name} {called}: use fewer folds"
+                        f"{'' if folds.in_gap is None else ', or a shorter gap'}"
                     )
     return folds
 

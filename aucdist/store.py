@@ -138,9 +138,9 @@ class Store:
         """
         known = self.versions
         if number not in known:
-            versions = f"it has 1 to {max(known)}" if known else "it has none"
             raise InputError(
-                f"{files.shown(self.url)} has no version {number}: {versions}. List them with `aucdist models`"
+                f"{files.shown(self.url)} has no version {number}: it has {f'1 to {max(known)}' if known else 'none'}. List them "
+                "with `aucdist models`"
             )
         return known[number]
 

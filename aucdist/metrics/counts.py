@@ -258,8 +258,12 @@ def checked_scores(y: object, scores: object) -> tuple[ndarray, ndarray]:
             f"values, but y_true has shape {y.shape}: give one label for each score"
         )
     refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
-    kind = "NaN" if np.isnan(scores).any() else "infinity"  # as scikit-learn says it
-    refuse(f"Input y_score contains {kind}: the score", scores, ~np.isfinite(scores), "is not finite")
+    refuse(
+        f"Input y_score contains {'NaN' if np.isnan(scores).any() else 'infinity'}: the score",  # as scikit-learn says it
+        scores,
+        ~np.isfinite(scores),
+        "is not finite",
+    )
     return y, scores
 
 

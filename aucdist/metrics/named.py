@@ -171,6 +171,12 @@ WITHIN_GROUPS = tuple(kind for kind, metric in NAMED_METRICS.items() if metric.n
 """Metrics of the rows of each group; the others are of all rows together."""
 REPORTED_WITHIN_GROUPS = ("group_auc", "group_ndcg@5", "group_ndcg@10", "group_recall@5", "group_recall@10")
 """What a report shows of groups, as full names."""
+OTHER_NAMES = (
+    dict.fromkeys(["pr_auc", "auc_pr", "auprc", "aucpr", "ap"], "average_precision")
+    | dict.fromkeys(["roc_auc", "auc_roc", "auroc"], "auc")
+    | {"cross_entropy": "log_loss"}
+)
+"""What others call some of the metrics, for suggestions."""
 RENAMED = {"ndcg": "group_ndcg", "false_alarm": "false_positive"}
 """Metrics and parameters by their names in 0.4.0, which are still read."""
 
@@ -195,7 +201,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
     kind, at, text = metric.partition("@")
     named = NAMED_METRICS.get(RENAMED.get(kind, kind))
     if named is None or (at and not named.takes):
-        raise unknown("metric", metric, NAMED_METRICS)
+        raise unknown("metric", metric, NAMED_METRICS, OTHER_NAMES)
     chosen = {key: value for key, value in parameters.items() if value is not None}
     for key in chosen:
         if key not in PARAMETERS:
@@ -203,8 +209,10 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
         if at:
             raise InputError(f"metric {metric!r} has its parameters after @: leave {key} out")
         if key not in named.takes:
-            takes = " and ".join(other.kind for other in NAMED_METRICS.values() if key in other.takes)
-            raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave {key} out")
+            raise InputError(
+                f"{key} applies to metric {' and '.join(other.kind for other in NAMED_METRICS.values() if key in other.takes)}, "
+                f"not to {metric!r}: leave {key} out"
+            )
     if text:
         words, texts = (COST_COLUMN,) if named.needs == "costs" else (), text.split(",")
         try:
@@ -250,5 +258,5 @@ def search_options(features: Any) -> SearchOptions:
         return SearchOptions(None, readable)
     metrics = [m.kind for m in NAMED_METRICS.values() if m.needs not in ("decision", "probability")]
     if RENAMED.get(metric, metric) not in metrics:
-        raise unknown("metric of `features: auto`:", metric, metrics)
+        raise unknown("metric of `features: auto`:", metric, metrics, OTHER_NAMES)
     return SearchOptions(find_metric(metric, **parameters).name, readable)

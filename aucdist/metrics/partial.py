@@ -117,10 +117,10 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     n_pos, n_neg = (1 - min_tpr) * rows[0], max_fpr * rows[1]
     inside = max((crossing(*roc_curve(counts), max_fpr)[1] - min_tpr) * rows[0], 0.0)
     if n_pos < MIN_POSITIVES or n_neg < MIN_NEGATIVES or (min_tpr and inside < MIN_INSIDE):
-        few = f", and {inside:.3g} of these positives rank within max_fpr (at least {MIN_INSIDE})" * (min_tpr > 0)
         warnings.warn(
             f"the interval of the area may be too narrow: there are {n_pos:.3g} positives{' beyond min_tpr' * (min_tpr > 0)} "
-            f"(at least {MIN_POSITIVES} are needed) and {n_neg:.3g} negatives up to max_fpr (at least {MIN_NEGATIVES}){few}. "
+            f"(at least {MIN_POSITIVES} are needed) and {n_neg:.3g} negatives up to max_fpr (at least {MIN_NEGATIVES})"
+            f"{f', and {inside:.3g} of these positives rank within max_fpr (at least {MIN_INSIDE})' * (min_tpr > 0)}. "
             "Test on more rows",
             IntervalWarning,
             stacklevel=3,

@@ -150,8 +150,8 @@ def _probabilities(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the scores, after checking that they are probabilities, and the weight of the rows at each."""
     weight, p = _weight(counts), counts.values
     if p[0] < 0.0 or p[-1] > 1.0:
-        wrong = p[0] if p[0] < 0.0 else p[-1]
         raise InputError(
-            f"probabilities lie from 0 to 1, and there is {wrong:g}: use predict_proba, not decision_function"
+            f"probabilities lie from 0 to 1, and there is {p[0] if p[0] < 0.0 else p[-1]:g}: use predict_proba, not "
+            "decision_function"
         )
     return p, weight

@@ -14,6 +14,7 @@ from aucdist.data.formats.source_fields import MAX_DETECTED, MIN_DISTINCT
 from aucdist.data.formats.table_form import COMPACT_DAY, DATE_FORMATS, Spelling, parse_date
 from aucdist.data.formats.tables import as_arrow, as_numpy, distinct
 from aucdist.drift import columns as single
+from aucdist.errors import counted
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 MOSTLY = 0.9
@@ -36,6 +37,13 @@ MAX_LEADING_ZEROS = 0.05
 """If a larger share of the whole numbers begins with 0, they are codes."""
 MIN_ROWS_EACH = 1.5
 """The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
+FREE_TEXT = "free text, of whose words columns can be made"
+MIN_BLANKS = 3
+"""Texts that are all different are free text if they have at least so many blanks on average, and identifiers otherwise."""
+NEARLY_EMPTY = 0.01
+"""The largest share of cells with a content of a column that is nearly empty."""
+FAR = 2
+"""A 0 may mark missing values if the next number is more than this multiple of the largest distance of other neighbours."""
 MIN_ROWS_OF_DIRECTION = 10
 """A direction is suggested with at least this many rows of each class."""
 MIN_DEVIATIONS = 3.0
@@ -78,7 +86,8 @@ class Column:
     `words`: texts that mark missing numbers or dates, in addition to the default ones.
     `leak`: why it seems to reveal the label.
     `sorted`: whether it has numbers that never fall from a row to the next, and at least `MIN_TIMES` of them.
-    `direction`: for numbers with a direction, ``increasing`` or ``decreasing``.
+    `direction`: for numbers with a direction, ``increasing`` or ``decreasing``; empty for numbers that may be names, which have
+        none.
     `late`: for dates, the number of rows among the last ones, and of positive rows among these.
     `otherwise`: for an identifier, how it is used if no other column is left.
     `doubt`: what is said of a number that may mark missing values, see `sentinel`.
@@ -178,14 +187,15 @@ class Cells(NamedTuple):
     def column(self) -> Column:
         """Return what the column holds."""
         rows, present = self.rows, ~self.missing
-        if (n_present := int(present.sum())) == 0 or n_present == len(present) == 1:
+        if (n_present := present.sum()) == 0 or n_present == len(present) == 1:
             comment = f"one value: {self.texts[0]}" if n_present else "no values"
-            return Column(self.name, "drop", comment, int(rows[self.missing].sum()))
+            return Column(self.name, "drop", comment, rows[self.missing].sum())
         column = self._number() or self._dates() or self._text()
-        absent = self.missing_number if (column.otherwise or column.kind) in ("number", "dates") else self.missing
-        column.n_values = len(rows)
-        absent = absent | np.isin(self.texts, column.words)
-        column.missing = int(rows[absent].sum())
+        column.n_values, numeric = len(rows), (column.otherwise or column.kind) in ("number", "dates")
+        absent = np.isin(self.texts, column.words) | (self.missing_number if numeric else self.missing)
+        column.missing = rows[absent].sum()
+        if (filled := rows[present].sum()) <= NEARLY_EMPTY * rows.sum():
+            column.comment = f"nearly empty: {counted(filled, 'cell')} of {rows.sum():,} with a value; {column.comment}"
         if UNNAMED.fullmatch(self.name) and column.otherwise is None:
             column.comment = f"it had no name in the table that pandas wrote; {column.comment}"
             column.kind, column.otherwise = "drop", column.kind
@@ -199,12 +209,13 @@ class Cells(NamedTuple):
         is_number = ~np.isnan(values)
         other = ~is_number & ~self.missing_number
         finite = [INFINITE.fullmatch(text) is None for text in self.texts[other]]
-        words, n_others = self.texts[other][finite].tolist(), int(rows[other][finite].sum())
-        present = int(rows[is_number].sum())
-        if not present or not _may_be_missing(words, n_others, present + n_others, int(np.count_nonzero(is_number))):
+        words, n_others = self.texts[other][finite].tolist(), rows[other][finite].sum()
+        present = rows[is_number].sum()
+        if not present or not _may_be_missing(words, n_others, present + n_others, is_number.sum()):
             return None
         values = values[is_number]
-        low, high, several = values.min(), values.max(), len(values) >= MIN_TIMES
+        different = np.unique(values)
+        low, high, several, direction = different[0], different[-1], len(values) >= MIN_TIMES, None
         if not all(finite) or not np.isfinite(high - low):  # 1e999
             return Column(name, "drop", "some values are not finite")
         others = _others(words, n_others)
@@ -217,7 +228,7 @@ class Cells(NamedTuple):
                 dates = [parse_date(text, COMPACT_DAY) for text in texts]
                 if all(dates):
                     return self._of_dates(is_number, dates, COMPACT_DAY, words, others)
-            if single.is_identifier(name, np.unique(values), present):
+            if single.is_identifier(name, different, present):
                 exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
                 return Column(
                     name, "drop", _identifier(name, len(values), present, "numbers"), words=tuple(words),
@@ -225,10 +236,18 @@ class Cells(NamedTuple):
                 )  # fmt: skip
             if several and len(values) <= single.MAX_FLAG_VALUES:
                 others += "; if its numbers are codes, list it under `categorical`"
+            elif several and len(values) >= single.NEARLY_UNIQUE * present:
+                others += (
+                    f"; {len(values):,} different whole numbers in {counted(present, 'row')}: is it an identifier?"
+                )
+                direction = ""
+        if len(different) > single.MAX_FLAG_VALUES and low == 0 and different[1] > FAR * np.diff(different[1:]).max():
+            zeros = rows[self.number == 0].sum()
+            others += f"; 0 in {counted(zeros, 'row')}, the next value is {different[1]:.6g}: is it missing?"
         never_falls = several and bool((np.diff(self.number[self.of_rows]) >= 0).all())
         return Column(
             name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words), sorted=never_falls,
-            doubt=single.sentinel(np.unique(values)) if several else "",
+            doubt=single.sentinel(different) if several else "", direction=direction,
         )  # fmt: skip
 
     def _dates(self) -> Column | None:
@@ -243,7 +262,7 @@ class Cells(NamedTuple):
                 continue
             dates = [parse_date(text, form) for text in texts]
             others = [text for text, date in zip(texts, dates, strict=True) if date is None]
-            n_others = int(rows[[date is None for date in dates]].sum())
+            n_others = rows[[date is None for date in dates]].sum()
             most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
             if len(others) <= MAX_TYPING_ERRORS and n_others <= most * rows.sum():
                 return self._of_dates(present, dates, form, others, _others(others, n_others))
@@ -266,19 +285,21 @@ class Cells(NamedTuple):
         return Column(
             self.name, "dates", f"{min(known_days)} to {max(known_days)}{others}",
             parts=tuple(part for part in PARTS if part not in left_out), date_format=form, words=tuple(words),
-            late=(int(rows[last].sum()), int(positives[last].sum())),
+            late=(rows[last].sum(), positives[last].sum()),
         )  # fmt: skip
 
     def _text(self) -> Column:
         name, there = self.name, ~self.missing
         rows = self.rows[there]
-        n, present = len(rows), int(rows.sum())
+        n, present = len(rows), rows.sum()
         if (
             n > max(MIN_DISTINCT, present // 2)
             or (n >= 3 and n == present)
             or (n >= 5 and present <= MIN_ROWS_EACH * n)
         ):
-            return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
+            is_free = "".join(self.texts[there]).count(" ") >= MIN_BLANKS * n
+            said = FREE_TEXT if is_free else "an identifier or names"
+            return Column(name, "drop", f"{n:,} different strings in {counted(present, 'row')}: {said}")
         if single.is_entity(name, n, present):
             return Column(
                 name, "drop", _identifier(name, n, present, "strings"),
@@ -288,18 +309,26 @@ class Cells(NamedTuple):
             return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self.texts[there].tolist(), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
-        shown = ", ".join(f"{text} {texts[text]:,}" for text in often[:SHOWN])
-        return Column(name, "categorical", f"{n}: {shown}{', ...' * (n > SHOWN)}")
+        return Column(
+            name,
+            "categorical",
+            f"{n}: {', '.join(f'{text} {texts[text]:,}' for text in often[:SHOWN])}{', ...' * (n > SHOWN)}",
+        )
 
     def _look_for_leaks(self, column: Column, absent: np.ndarray) -> None:
         """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
         rows, positives = self.rows, self.positives
         numbers = column.kind == "number"
         values, present = self.number if numbers else single.shares(rows, positives), ~absent
-        n_pos = int(positives[present].sum())
-        fewest = min(n_pos, int(rows[present].sum()) - n_pos)
+        n_pos = positives[present].sum()
+        fewest = min(n_pos, rows[present].sum() - n_pos)
         # Few numbers may be codes.
-        if numbers and len(rows) > single.MAX_FLAG_VALUES and fewest >= MIN_ROWS_OF_DIRECTION:
+        if (
+            numbers
+            and column.direction is None
+            and len(rows) > single.MAX_FLAG_VALUES
+            and fewest >= MIN_ROWS_OF_DIRECTION
+        ):
             rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
             if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                 column.direction = "increasing" if rises > 0.5 else "decreasing"
@@ -307,7 +336,9 @@ class Cells(NamedTuple):
         if area >= single.SUSPICIOUS_AUC:
             column.leak = f"AUC {area:.4f} alone"
         elif (k := single.revealing_value(rows, positives, rows.sum(), positives.sum(), numbers=numbers)) is not None:
-            column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {self.texts[k] or '(missing)'} are positive"
+            column.leak = (
+                f"{positives[k]:,} of {counted(rows[k], 'row')} with {self.texts[k] or '(missing)'} are positive"
+            )
         if column.leak:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 
@@ -332,17 +363,18 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
         numbers = present & ~np.isnan(numbers_in(texts, spelling))
         n_numbers = np.bincount(column[numbers], rows[numbers], len(n_present))
         mostly = (n_numbers >= MOSTLY * n_present) & (n_present > 0)
-        return int(mostly.sum()), int(n_numbers[mostly].sum())
+        return mostly.sum(), n_numbers[mostly].sum()
 
     others = present & np.isnan(numbers_in(texts, Spelling()))
     if not as_numpy(pc.match_substring_regex(texts, r"\d"))[others].any():
         return Spelling()
-    spellings = [
-        Spelling(decimal=decimal, thousands=thousands, symbols=symbols)
-        for symbols in ((), SYMBOLS)
-        for decimal, thousands in STYLES
-    ]
-    best = max(spellings, key=fit)
+    best = max(
+        (
+            Spelling((), decimal, thousands, symbols)
+            for symbols in ((), SYMBOLS)
+            for decimal, thousands in STYLES
+        ), key=fit
+    )  # fmt: skip
     if not best.symbols:
         return best
     bare = np.isnan(numbers_in(texts, replace(best, symbols=())))
@@ -357,13 +389,18 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
 
 def _others(texts: list[str], n_rows: int) -> str:
     """Describe the cells that are not numbers or not dates."""
-    listed = ", ".join(map(repr, texts[:SHOWN]))
-    return f", but for {listed}{', ...' * (len(texts) > SHOWN)} in {n_rows:,} rows" if texts else ""
+    return (
+        f", but for {', '.join(map(repr, texts[:SHOWN]))}{', ...' * (len(texts) > SHOWN)} in {counted(n_rows, 'row')}"
+        if texts
+        else ""
+    )
 
 
 def _identifier(name: str, n: int, present: int, kind: str) -> str:
-    together = f"; --groups {name} keeps its rows together" * (n < single.NEARLY_UNIQUE * present)
-    return f"{n:,} different {kind} in {present:,} rows: an identifier{together}"
+    return (
+        f"{n:,} different {kind} in {counted(present, 'row')}: an identifier"
+        f"{f'; --groups {name} keeps its rows together' if n < single.NEARLY_UNIQUE * present else ''}"
+    )
 
 
 def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:

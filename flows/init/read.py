@@ -120,8 +120,8 @@ def survey(source: Source) -> tuple[Survey, float, dict[str, str]]:
     parsed = source.format_of().parse(data, FilePart(url))  # type: ignore[attr-defined]
     surveyed: Survey = parsed.survey
     numbers = [name for name in surveyed.columns if name not in parsed.texts]
-    constant = {name: "one value" for name, texts in parsed.texts.items() if (texts.codes == texts.codes[:1]).all()}
-    constant |= {name: "one value" for name, x in zip(numbers, parsed.X.T, strict=False) if (x == x[:1]).all()}
+    cells = {name: texts.codes for name, texts in parsed.texts.items()} | dict(zip(numbers, parsed.X.T, strict=False))
+    constant = {name: "one value" for name, x in cells.items() if (x == x[:1]).all()}
     constant |= {name: "no values" for name, n in surveyed.missing.items() if n == surveyed.rows}
     return surveyed, share / (1 + len(others)), constant
 

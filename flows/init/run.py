@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,14 +24,17 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Column, Kind, contents_of
+from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Column, Kind, contents_of
 from flows.init.read import FirstRows, first_rows, survey
 
 MAX_CLASSES = 20
-FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel", "arff")
 SOURCE_PREFIX = "data.source."
 """What stands before a key of the source in an option of `aucdist train`."""
 IMPUTE_LINE = "impute: median  # for numbers that are missing; missing texts are a category of their own"
+WORDS_FIRST = (
+    ". Make columns of the words of free text first, for example with scikit-learn's TfidfVectorizer: `hashed` would treat each "
+    "different text as one category"
+)
 BIRTH_DATE = re.compile("birth|born|dob", re.IGNORECASE)
 """Names of date columns that do not say when a row was recorded."""
 
@@ -72,9 +75,9 @@ class Description:
     all_rows: bool
     positive: str
     guess: str
-    columns: Mapping[str, str] = field(default_factory=dict)
-    leaks: dict[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    columns: Mapping[str, str]
+    leaks: dict[str, str]
+    notes: Sequence[str]
 
     def warnings(self, leave_out: str) -> list[str]:
         """Return a sentence for each reason to doubt a column or the test.
@@ -135,7 +138,7 @@ def describe(
     `time` and `groups`: the column by which the last rows, or whole groups, are the test rows.
     Raises InputError if the file cannot be read, its label column has no classes, or a column is not there.
     """
-    if source.format in FORMATS_WITHOUT_COLUMNS:
+    if source.format in ("svmlight", "keel", "arff"):
         if time or groups:
             raise InputError(
                 f"--time and --groups need named columns, which files of format {source.format!r} do not have: leave both out"
@@ -157,7 +160,7 @@ def describe(
         are_cells=source.format == "csv",
     ).labels
     whole = rows.share == 1.0
-    few = (name for name in form.features if 1 < len(distinct(rows.columns[name])[1]) <= MAX_CLASSES)
+    few = (name for name in form.features if len(distinct(rows.columns[name])[1]) == 2)
     positive, guessed, signs = _positive(source, labels, f"the label column {form.label!r} has", few, whole=whole)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
@@ -179,10 +182,15 @@ def describe(
     head = _head(source, len(signs), whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
-    directions = {c.name: c.direction for c in columns if c.direction is not None and c.kind == "number"}
+    directions = {c.name: c.direction for c in columns if c.direction and c.kind == "number"}
     n_indicators = sum(c.n_values for c in columns if c.kind == "categorical") + sum(keys.get("hashed", {}).values())
     n_numbers = sum({"number": 1, "dates": len(c.parts)}.get(c.kind, 0) for c in columns)
     model = _model(sparse, n_numbers, n_indicators, len(signs) / rows.share, directions)
+    if time:
+        model.append(
+            f"# folds: {flow({'time': time + '.days' * (kinds.get(time) == 'dates')})}  # for `aucdist cv`: folds at random "
+            "promise more than later rows keep"
+        )
     return Description(
         commented_yaml(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
@@ -199,8 +207,8 @@ def _keep_needed(columns: list[Column], time: str | None, where: str, key: str) 
     none_left = all(c.kind == "drop" for c in columns)
     kept = [c for c in columns if c.otherwise and c.kind == "drop" and (none_left or c.name == time)]
     for c in kept:
-        reason = "no other column is left" if none_left else "--time splits by it"
-        c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
+        c.kind = c.otherwise or c.kind
+        c.comment = f"kept, as {'no other column is left' if none_left else '--time splits by it'}: {c.comment}"
     for c in columns:
         if c.name == time and c.kind not in ("number", "dates"):
             raise InputError(f"{where}: {not_in_order(c.name)}")
@@ -210,7 +218,8 @@ def _keep_needed(columns: list[Column], time: str | None, where: str, key: str) 
             f"{f' (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)' * ('identifier' in c.comment)}"
             for c in columns
         ]
-        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}")
+        words = WORDS_FIRST * any(FREE_TEXT in c.comment for c in columns)
+        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}{words}")
     return kept
 
 
@@ -236,9 +245,12 @@ def _positive(
     if source.positive != "minority":
         return list(chosen) if len(chosen) > 1 else chosen[0], "", signs
     each = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: entry[1])[:MAX_CLASSES])
-    looked_at = "" if whole else f" of the first {len(signs):,} rows"
-    rarest = f"the rare{'r' if len(counts) == 2 else 'st'} one{looked_at} (rows of each class: {each})"
-    return chosen[0], rarest, signs
+    return (
+        chosen[0],
+        f"the rare{'r' if len(counts) == 2 else 'st'} one{'' if whole else f' of the first {len(signs):,} rows'} (rows of each "
+        f"class: {each})",
+        signs,
+    )
 
 
 def _columns(
@@ -325,10 +337,10 @@ def _test_rows(
     `notes`: gets a warning if rows are drawn that may be in the order of time.
     `whole`: whether the labels are those of all rows.
     """
-    random = "test: {fraction: 0.2, seed: 0}"
-    if time is not None or groups is not None:
-        keys = {"time": time, "last": TEST_SHARE} if time is not None else {"fraction": 0.2, "seed": 0}
-        return [f"test: {flow(keys | ({'groups': groups} if groups else {}))}"]
+    keys = {"time": time, "last": TEST_SHARE} if time else {"fraction": 0.2, "seed": 0}
+    random = f"test: {flow(keys | ({'groups': groups} if groups else {}))}"
+    if time or groups:
+        return [random]
     dates = [
         c for c in columns if c.kind == "dates" and "days" in c.parts and c.late[0] and not BIRTH_DATE.search(c.name)
     ]
@@ -384,7 +396,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     data = [f"scale: {'maxabs' if sparse else 'standard'}", "test: {fraction: 0.2, seed: 0}"]
     if surveyed.missing:
         keys.setdefault("missing", "keep")
-        comments["missing"] = "rows without: " + ", ".join(f"{column} {n:,}" for column, n in surveyed.missing.items())
+        comments["missing"] = f"rows without: {', '.join(f'{column} {n:,}' for column, n in surveyed.missing.items())}"
         data.insert(0, IMPUTE_LINE)
     keys = _checked_keys(name, source, keys, positive)
     indicators = sum(map(len, surveyed.categories.values()))
@@ -511,7 +523,7 @@ def flow(value: Any) -> str:
 def comment(text: str) -> str:
     """Return a text as a comment of one line."""
     text = printable(text.replace("\n", " "))
-    return "# " + (text if len(text) <= MAX_COMMENT else f"{text[: MAX_COMMENT - 3]}...")
+    return f"# {text if len(text) <= MAX_COMMENT else text[: MAX_COMMENT - 3] + '...'}"
 
 
 def commented_yaml(
@@ -530,10 +542,9 @@ def commented_yaml(
     for key, value in source.items():
         comment_of_key = comments.get(key, "")
         if isinstance(comment_of_key, Mapping) and value:
-            entries = value.items() if isinstance(value, Mapping) else [(entry, None) for entry in value]
             lines.append(f"    {key}:")
-            for entry, entry_value in entries:
-                text = f"- {flow(entry)}" if entry_value is None else f"{flow(entry)}: {flow(entry_value)}"
+            for entry in value:
+                text = f"{flow(entry)}: {flow(value[entry])}" if isinstance(value, Mapping) else f"- {flow(entry)}"
                 lines.append(f"      {text}{f'  {comment(comment_of_key[entry])}' if entry in comment_of_key else ''}")
         else:
             lines.append(f"    {key}: {flow(value)}{f'  {comment(comment_of_key)}' if comment_of_key else ''}")

@@ -251,8 +251,9 @@ def fit_and_publish(
     if unfinished := unfinished_runs(config.output, command):
         observer.note(unfinished)
     described = config._described
-    for text in (*described.warnings('--set "data.source.drop=[{}]"'), described.of_positive()) if described else ():
-        observer.note(text)
+    if described:
+        for text in (*described.warnings('leave it out with --set "data.source.drop=[{}]"'), described.of_positive()):
+            observer.note(text)
     with s3_as_configured(config, observer), run_folder(config.output, name) as folder:
         if described:
             (folder.draft / f"{config.name}.yaml").write_text(described.text, encoding="utf-8")

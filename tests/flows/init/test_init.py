@@ -45,25 +45,25 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
         ("squares", [str(i * i) for i in range(N)], "number", "0 to 5.7"),
         ("c", [str(2**60 + i) for i in range(9)] * 2, "drop", "an identifier"),
         ("c", ["1", "2", "inf"], "drop", "not finite"),
-        ("c", [str(i % 7) for i in range(99)] + ["-"], "number", "0 to 6, but for '-' in 1 rows"),
+        ("c", [str(i % 7) for i in range(99)] + ["-"], "number", "0 to 6, but for '-' in 1 row"),
         ("c", ["1", "b"] * 9, "categorical", "2: 1 9, b 9"),
         ("c", ["2025-01-01", "2025-02-01", ""], "dates", "2025-01-01 to 2025-02-01"),
         ("c", ["31.12.2024", "01.01.2025"], "dates", "2024-12-31 to 2025-01-01"),
-        ("c", [f"key-{i}" for i in range(N)], "drop", "an identifier or free text"),
+        ("c", [f"key-{i}" for i in range(N)], "drop", "an identifier or names"),
         ("c", [f"town-{i % 1100}" for i in range(N)], "hashed", "1,100 different strings"),
         ("c", [f"town-{i % 60}" for i in range(N)], "categorical", "60: town-0 40"),
         # Nearly all cells are numbers, or dates: the others are missing.
         *[
-            ("c", [str(i / 7) for i in range(40)] + [word], "number", f"but for {word!r} in 1 rows")
+            ("c", [str(i / 7) for i in range(40)] + [word], "number", f"but for {word!r} in 1 row")
             for word in ("1.99.", "2,5", "12 cm", ">100", "<0.1", "l.5", "see note", "1e", "12-13")
         ],
-        ("c", ["1", "2", "3", "4", "5"] * 20 + ["4.."], "number", "but for '4..' in 1 rows"),
+        ("c", ["1", "2", "3", "4", "5"] * 20 + ["4.."], "number", "but for '4..' in 1 row"),
         ("c", [str(i / 7) for i in range(40)] + ["2,5", ">100", "12 cm"], "number", "in 3 rows"),
         ("c", [str(i % 7) for i in range(40)] + ["3b"] * 4, "categorical", "8: "),
         ("c", ["250", "V57", "E909", "401"] * 20, "categorical", "4: "),
         ("c", [*FEBRUARY, "0000-00-00"], "dates", "2024-02-28, but for '0000-00-00' in 1"),
         ("c", ["0000-00-00"] * 9 + FEBRUARY, "dates", "in 9 rows"),
-        ("c", [*FEBRUARY, "2024-02-30"], "dates", "but for '2024-02-30' in 1 rows"),
+        ("c", [*FEBRUARY, "2024-02-30"], "dates", "but for '2024-02-30' in 1 row"),
         # Identifiers.
         ("PolicyNumber", [str(9000 + i * 37 % 400) for i in range(28)], "drop", "an identifier"),
         ("c", [str(500 + i) for i in range(27)] + ["506"], "drop", "27 different numbers in 28 rows: an identifier"),
@@ -75,6 +75,17 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
         ("zip", ["01234", "90210", "02134"] * 9, "categorical", "3: 01234 9"),
         ("c", ["007", "12", "1"] * 9, "categorical", "3: "),
         ("c", ["0", "0.5", "12"] * 9, "number", "0 to 12"),
+        ("c", [f"row {i} says that" for i in range(60)], "drop", "free text, of whose words columns can be made"),
+        # 0 may be missing if it is far below all other numbers.
+        (
+            "age",
+            ["0"] * 3 + [str(i) for i in range(16, 80)] * 3,
+            "number",
+            "0 in 3 rows, the next value is 16: is it missing?",
+        ),
+        ("gain", ["0"] * 3 + [str(100 * i) for i in range(1, 20)] * 3, "number", "0 to 1900"),
+        # Nearly empty.
+        ("c", ["7"] + [""] * 400 + ["8"], "number", "nearly empty: 2 cells of 402 with a value; 7 to 8"),
     ],
 )
 def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str) -> None:
@@ -82,6 +93,20 @@ def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str)
     assert (column.kind, said in column.comment) == (kind, True), column
     absent = ("", "NA", "-", *column.words) if kind in ("number", "dates") else ("",)
     assert column.missing == sum(value in absent for value in values)
+
+
+def test_numbers_that_may_be_names_have_no_direction() -> None:
+    numbers = [str(500_000 + i * 37) for i in range(60)]
+    positive = np.arange(60) >= 30
+    column = column_of(numbers, "hospital", positive)
+    assert "60 different whole numbers in 60 rows: is it an identifier?" in column.comment
+    assert (column.kind, column.direction) == ("number", "")
+    assert column_of([f"{number}.5" for number in numbers], "hospital", positive).direction == "increasing"
+
+
+def test_the_zero_of_a_number_that_starts_at_zero_is_not_questioned() -> None:
+    for values in ([*range(20)], [0, *range(500, 9000, 450)], [0, 30, 31]):
+        assert "missing" not in column_of([str(value) for value in values] * 2).comment
 
 
 @pytest.mark.parametrize(
@@ -310,7 +335,7 @@ def test_a_table_without_features_says_why_and_which_option_keeps_one() -> None:
     for command, key in (("init", "hashed"), ("train", "data.source.hashed")):
         _, err = run(command, "f.csv", "--label", "y", code=2)
         way = f"""--set '{key}={{"a name": 256}}' keeps it"""
-        assert f"a name: 60 different strings in 60 rows: an identifier or free text ({way}); one: one value: 1" in err
+        assert f"a name: 60 different strings in 60 rows: an identifier or names ({way}); one: one value: 1" in err
         run(command, "f.csv", "--label", "y", "--set", f'{key}={{"a name": 256}}')
     for columns, said in (({}, "add one"), ({"k": [10**25 + i for i in range(60)]}, "'hashed={k: 256}' keeps it")):
         pd.DataFrame(columns | {"y": [0, 1] * 30}).to_csv("g.csv", index=False)
@@ -323,6 +348,14 @@ def test_the_time_of_a_split_may_count_the_rows() -> None:
     pd.DataFrame({"row": range(60), "a": np.arange(60) % 7 / 2, "y": [0, 1] * 30}).to_csv("f.csv", index=False)
     assert result_of("init", "f.csv", "--label", "y", "--time", "row")["columns"] == {"row": "number", "a": "number"}
     assert result_of("train", "f.yaml", "--set", "model.tol=0.5")["n_samples"] == 48
+    assert "\n# folds: {time: row}  # for `aucdist cv`" in Path("f.yaml").read_text()
+    pd.DataFrame({"day": FEBRUARY * 3, "a": np.arange(84) % 7 / 2, "y": [0, 1] * 42}).to_csv("g.csv", index=False)
+    run("init", "g.csv", "--label", "y", "--time", "day")
+    text = Path("g.yaml").read_text()
+    assert "\n# folds: {time: day.days}  # for `aucdist cv`" in text
+    Path("g.yaml").write_text(text.replace("# folds", "folds"))
+    chosen = result_of("cv", "g.yaml", *sets("grid={lam: [0.1, 1]}", "model.features=null", "folds.number=2"))
+    assert set(chosen["best"]) >= {"lam"}
 
 
 FIRST_LINES = [
@@ -495,6 +528,8 @@ def test_a_column_without_a_name_is_dropped_unless_no_other_is_left() -> None:
     first, second = columns_of(table)
     assert (first.kind, first.otherwise, second.kind) == ("drop", "number", "number")
     assert first.comment.startswith("it had no name in the table that pandas wrote; 7 to 8.5")
+    stray = column_of(["7", ".", *[""] * 400], "Unnamed: 44").comment
+    assert stray.endswith("pandas wrote; nearly empty: 2 cells of 402 with a value; 7 to 7, but for '.' in 1 row")
 
 
 def test_labels_that_are_proposed_have_few_values(tmp_path: Path) -> None:
