@@ -120,21 +120,14 @@ class ScoreCounts:
         return cls(*merged, int(pos.sum()), int(neg.sum()))
 
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
-        """Return the counts of the rows of both, in time linear in the number of distinct scores; in cells, if either is."""
-        from aucdist.metrics.group_kernels import merge_counts  # Numba takes a second to load
-
+        """Return the counts of the rows of both; in cells, if either is."""
         shift = max(self.shift, other.shift)
-        parts = [
-            # What comes from a worker is read-only, and the kernel would be compiled once more for it.
-            tuple(np.require(column, np.float64, ("C", "W")) for column in (part.values, part.pos, part.neg))
-            for part in (self.in_cells(shift), other.in_cells(shift))
-        ]
-        values, pos, neg = (np.empty(len(parts[0][0]) + len(parts[1][0])) for _ in range(3))
-        n = merge_counts(*parts, values, pos, neg)
+        parts = self.in_cells(shift), other.in_cells(shift)
+        values, pos, neg = (
+            np.concatenate(pair) for pair in zip(*((p.values, p.pos, p.neg) for p in parts), strict=True)
+        )
         total = ScoreCounts(
-            values[:n],
-            pos[:n],
-            neg[:n],
+            *_add_equal(values, pos, neg),
             self.rows_pos + other.rows_pos,
             self.rows_neg + other.rows_neg,
             self.weighted or other.weighted,

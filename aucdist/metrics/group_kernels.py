@@ -64,23 +64,3 @@ def _add(tree, size, rank, weight):
     while r <= size:
         tree[r] += weight
         r += r & -r
-
-
-@kernel
-def merge_counts(left, right, values, pos, neg):
-    """Merge counts of two parts, each of three columns: distinct values, ascending, and the sums of two classes at each.
-
-    `left` and `right`: three of shape (n_left,) and of shape (n_right,), float64.
-    `values`, `pos` and `neg`, of shape (n_left + n_right,), float64: written, as far as the number of distinct values that is
-        returned.
-    """
-    (a, a_pos, a_neg), (b, b_pos, b_neg) = left, right
-    i, j, n, n_left, n_right = 0, 0, 0, a.shape[0], b.shape[0]
-    while i < n_left or j < n_right:
-        takes_left = i < n_left and (j == n_right or a[i] <= b[j])
-        takes_right = j < n_right and (i == n_left or b[j] <= a[i])
-        values[n] = a[i] if takes_left else b[j]
-        pos[n] = (a_pos[i] if takes_left else 0.0) + (b_pos[j] if takes_right else 0.0)
-        neg[n] = (a_neg[i] if takes_left else 0.0) + (b_neg[j] if takes_right else 0.0)
-        i, j, n = i + takes_left, j + takes_right, n + 1
-    return n

@@ -74,16 +74,6 @@ class Anchors:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
-    def index(self) -> tuple[ndarray, ...]:
-        """The search indices of all groups, where each begins, and the lowest score and the scale of each."""
-        sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
-        cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
-        table_starts = np.concatenate(([0], np.cumsum(cells + 1)))
-        table, low, scale = np.empty(table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
-        index_groups(self.scores, self.starts, table, table_starts, low, scale)
-        return table, table_starts, low, scale
-
-    @cached_property
     def prefix_sums(self) -> tuple[ndarray, ...]:
         """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1; they start with 0."""
         sums, terms = [], self.weights
@@ -93,10 +83,18 @@ class Anchors:
             terms = terms * self.scores
         return tuple(sums)
 
-    @property
+    @cached_property
     def search(self) -> tuple[ndarray, ...]:
-        """The arguments of a search of rows, and the running sums, in the order of the kernels."""
-        return self.scores, self.starts, *self.index, *self.prefix_sums
+        """The arguments of a search of rows, and the running sums, in the order of the kernels.
+
+        After scores and starts come the search indices of all groups, where each begins, and the lowest score and scale of each.
+        """
+        sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
+        cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
+        table_starts = np.concatenate(([0], np.cumsum(cells + 1)))
+        table, low, scale = np.empty(table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
+        index_groups(self.scores, self.starts, table, table_starts, low, scale)
+        return self.scores, self.starts, table, table_starts, low, scale, *self.prefix_sums
 
     def sums_above(self, slope_sums: ndarray) -> ndarray:
         """Return, for each column of sums of shape (n_gaps, n), the sums over the places above each anchor: (n, n_anchors)."""
