@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numba.core.event import install_timer
+
 from aucdist import __version__
 from aucdist.data.own_files import json_digest, jsonable, read_sealed, write_sealed
 from aucdist.data.shards.reading import ParallelMap
@@ -27,6 +29,8 @@ from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
 from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError, Json
+from aucdist.kernels import rows
+from aucdist.kernels.compiling import cache_folder
 from flows.config.cluster import (
     Adaptive,
     ClusterConfig,
@@ -297,9 +301,6 @@ class Stages:
     """
 
     def __init__(self, observer: RunObserver):
-        from aucdist.kernels import rows  # loads Numba
-        from aucdist.kernels.compiling import cache_folder
-
         self._observer, self._start = observer, time.perf_counter()
         if not any(cache_folder(rows.__file__).rglob("*.nbi")):
             observer.note(f"{COMPILING}: this run takes some seconds longer")
@@ -307,8 +308,6 @@ class Stages:
 
     def __call__(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Run a stage, ``stage(*args, **options)``, and return its result."""
-        from numba.core.event import install_timer  # loads Numba
-
         self._observer.stage(name)
         start = time.perf_counter()
         with install_timer("numba:compile", lambda seconds: None) as compiling:

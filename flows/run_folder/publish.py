@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from aucdist.data.own_files import json_text, jsonable, npy_of
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
+from aucdist.maps.bins import BinMap
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.pairs.top_negatives import trained_max_fpr
@@ -105,7 +106,6 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
     """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
     from aucdist.export.portable import additive_in_units
-    from aucdist.maps.bins import BinMap
 
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
     report = Report(
