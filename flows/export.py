@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from inspect import signature
 from typing import Annotated
 
 from aucdist.data.block import Block
 from aucdist.data.storage.files import absolute, exists, refuse_existing, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
-from aucdist.export import TARGETS, export as export_model
-from aucdist.export.cards import CARD_SUFFIXES, Scaling, card_file, card_rows, losses_of_card, to_scorecard
+from aucdist.export import TARGETS, Scaling
+from aucdist.export.cards import CARD_SUFFIXES, card_rows, losses_of_card
 from aucdist.model import load_model, load_two_classes, model_folder
 from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
@@ -17,18 +18,22 @@ from flows.progress import RunObserver
 from flows.rows.source import open_source
 from flows.run_folder.folder import CONFIG, METRICS, data_of, read_about
 
+OPTIONS = {name: signature(make).parameters for name, (make, _) in TARGETS.items()}
+"""The options of each format, among them the model."""
+SCALING = vars(Scaling())
+
 
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
     model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
-    to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")]
+    to: Annotated[str, Cli(metavar="|".join(TARGETS))]
     """The format: a graph for ONNX runtimes, a query in SQL, a JSON file, or a scorecard of whole points."""
     output: FileOption = None
     """The file to write. By default it is named after the run and written to the current folder."""
-    table: Annotated[Text | None, Cli(metavar="NAME")] = None
-    """For sql: the table with the rows. The default is "rows"."""
+    table: Annotated[Text, Cli(metavar="NAME")] = "rows"
+    """For sql: the table with the rows."""
     ids: Annotated[Texts, Cli(flag="--id", metavar="COLUMN")]
     """For sql: a column of the table that the query returns with the scores. May be repeated. By default these are the columns
     that the model reads."""
@@ -53,29 +58,23 @@ class ExportConfig(Strict):
     def _check(self) -> None:
         if self.to not in TARGETS:
             raise unknown("target", self.to, TARGETS)
-        if self.to != "sql" and (self.table is not None or self.ids):
-            raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave both out")
-        if self.contributions and self.to == "scorecard":
-            raise InputError(
-                "`contributions` belong to onnx, sql and json; a scorecard's lines are contributions: leave `contributions` out"
-            )
-        if self.to != "scorecard":
-            if {"rows", "total", "points_to_double_odds", "base_points", "base_odds"} & self.model_fields_set:
+        for name, field in type(self).model_fields.items():
+            option = "scaling" if name in SCALING else name
+            owners = [to for to, options in OPTIONS.items() if option in options]
+            if owners and self.to not in owners and getattr(self, name) != field.default:
                 raise InputError(
-                    "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, "
-                    f"and this is an export to {self.to}: leave them out"
+                    f"`{name}` belongs to {', '.join(owners)}, and this is an export to {self.to}: leave `{name}` out"
                 )
-        else:
-            self.scaling().check()
-            if self.suffix not in CARD_SUFFIXES:
-                raise unknown("suffix of a scorecard's file:", self.suffix, CARD_SUFFIXES)
+        self.scaling().check()
+        if self.to == "scorecard" and self.suffix not in CARD_SUFFIXES:
+            raise unknown("suffix of a scorecard's file:", self.suffix, CARD_SUFFIXES)
 
     @property
     def suffix(self) -> str:
         """The suffix of the file."""
         if self.to != "scorecard":
             return self.to
-        return "json" if self.output is None else self.output.rpartition("/")[2].rpartition(".")[2]
+        return (self.output or "json").rpartition("/")[2].rpartition(".")[2]
 
     def scaling(self) -> Scaling:
         """Return the scaling of the points of a scorecard."""
@@ -89,29 +88,28 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
     """
     with s3_as_configured(config, observer):
         observer.stage("export")
-        folder = model_folder(config.model)
-        output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
+        folder, is_card = model_folder(config.model), config.to == "scorecard"
+        output = config.output or f"{_name_of(folder)}{'.card' * is_card}.{config.suffix}"
         if not config.force:
             refuse_existing(output)
-        if config.to == "scorecard":
-            model = load_two_classes(folder, "a scorecard")
-            card = to_scorecard(model, config.scaling(), rows=config.rows)
+        model = load_two_classes(folder, "a scorecard") if is_card else load_model(folder)
+        options = config.model_dump() | {"model": model, "scaling": config.scaling()}
+        make, content = TARGETS[config.to]
+        made = make(**{name: options[name] for name in OPTIONS[config.to]})
+        facts: Json = {}
+        if is_card:
             # the effect of rounding on the rows of the run, if these can be read
             try:
-                measured = losses_of_card(model, card, rows_of_run(folder.rpartition("/")[0], observer))
+                measured = losses_of_card(model, made, rows_of_run(folder.rpartition("/")[0], observer))
             except InputError as e:
                 measured = {"not_measured": str(e).rstrip(".")}
-            card = replace(card, rounding=card.rounding | measured)
-            data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
-            more = {"lines": len(card_rows(card)), "rounding": card.rounding}
-        else:
-            model = load_model(folder)
-            options: Json = {"table": config.table or "rows", "ids": config.ids} if config.to == "sql" else {}
-            data, more = export_model(model, config.to, contributions=config.contributions, **options), {}
+            made = replace(made, rounding=made.rounding | measured)
+            facts = {"lines": len(card_rows(made)), "rounding": made.rounding}
+        data = content(made, config.suffix, f"Scorecard of {_name_of(folder)}")
         write_bytes(output, data, new=not config.force)
     return {
         "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),
-        "columns": model.schema.columns(), **more,
+        "columns": model.schema.columns(), **facts,
     }  # fmt: skip
 
 
@@ -123,8 +121,9 @@ def export_lines(result: Json) -> list[str]:
 
 def _name_of(folder: str) -> str:
     """Return the name of the run whose model is in a folder."""
-    parts = absolute(folder).split("/")  # not in the run folder, where model.json would be taken as its model
-    return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] else "model"
+    # not "model" in the run folder, where model.json would be taken as its model
+    run, _, name = absolute(folder).rpartition("/")
+    return (name == "model" and run.rpartition("/")[2]) or "model"
 
 
 def rows_of_run(run: str, observer: RunObserver) -> Iterator[tuple[str, Block]]:

@@ -16,7 +16,15 @@ from aucdist.export.sql import to_sql
 
 __all__ = ["Scaling", "export", "to_json", "to_onnx", "to_scorecard", "to_sql"]
 
-TARGETS = ("onnx", "sql", "json", "scorecard")
+
+TARGETS: dict[str, Any] = {
+    "onnx": (to_onnx, lambda graph, *_: graph.SerializeToString()),
+    "sql": (to_sql, lambda query, *_: query.encode()),
+    "json": (to_json, lambda text, *_: text.encode()),
+    "scorecard": (to_scorecard, card_file),
+}
+"""The two functions of each format: ``make(model, **options)`` returns the model in it, and ``content(made, suffix, title)`` the
+bytes of its file. The options of ``aucdist export`` follow from those of `make`."""
 
 
 def export(model: Any, to: str, output: str | None = None, **options: Any) -> bytes:
@@ -54,13 +62,9 @@ def export(model: Any, to: str, output: str | None = None, **options: Any) -> by
     """
     if to not in TARGETS:
         raise unknown("target", to, TARGETS)
-    if to == "scorecard":
-        suffix = options.pop("suffix", "json")
-        data = card_file(to_scorecard(model, **options), suffix, "Scorecard")
-    elif to == "onnx":
-        data = to_onnx(model, **options).SerializeToString()
-    else:
-        data = (to_sql if to == "sql" else to_json)(model, **options).encode()
+    make, content = TARGETS[to]
+    suffix = options.pop("suffix", "json")
+    data: bytes = content(make(model, **options), suffix, "Scorecard")
     if output is not None:
         write_bytes(output, data)
     return data

@@ -301,8 +301,8 @@ def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str
         y, weight, card_scores, model_scores = map(np.concatenate, zip(*blocks, strict=True))
         if len(np.unique(y)) < 2:
             continue
-        areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (card_scores, model_scores)]
-        values: Json = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
+        of_card, of_model = (auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (card_scores, model_scores))
+        values: Json = {"n_samples": len(y), "auc": of_card, "auc_of_model": of_model}
         losses_by_part[part] = values
         losses, name = [], "mean log loss"
         if model.about.get("estimator") == "PairwiseHingeClassifier":

@@ -255,13 +255,14 @@ def _columns(
                 missing = REFUSE
             elif as_missing == REFUSE and unknown == ZERO:
                 missing = ZERO
-            columns.append(PortableColumn(name, "category", tuple(values), if_missing=missing, if_unknown=unknown))
+            column = PortableColumn(name, "category", tuple(values), if_missing=missing, if_unknown=unknown)
         elif name in schema.hashed:
-            columns.append(PortableColumn(name, "hash", size=schema.hashed[name]))
+            column = PortableColumn(name, "hash", size=schema.hashed[name])
         elif name in schema.dates:
-            columns.append(PortableColumn(name, "date", parts=schema.dates[name]))
+            column = PortableColumn(name, "date", parts=schema.dates[name])
         else:
-            columns.append(PortableColumn(name))
+            column = PortableColumn(name)
+        columns.append(column)
     return tuple(columns), [made[j] for j in range(len(made))]
 
 
