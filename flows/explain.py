@@ -51,6 +51,8 @@ class ExplainConfig(UnlabelledRef):
     """For a model of several classes: a class to explain. May be repeated. By default all are explained."""
     output: FileOption = None
     """A .csv or .parquet file for the reasons, or for all contributions. By default they are printed."""
+    force: bool = False
+    """Replace the file of `output` if it exists."""
     s3: S3Option
     """How s3:// URLs are reached."""
 
@@ -101,6 +103,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             write_bytes(
                 config.output,
                 table.to_csv(index=False).encode() if config.output.endswith(".csv") else table.to_parquet(index=False),
+                new=not config.force,
             )
             return about | {"output": shown(config.output)}
         by_class: dict[str, Json] = {

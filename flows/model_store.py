@@ -56,11 +56,11 @@ def history_lines(result: Json) -> list[str]:
     for change in result["changes"]:
         number = change["version"]
         replaced = f", replaced version {change['replaced']}" if change["replaced"] else ""
-        origin = f", {change['run']}" if change["run"] else ""
         test = change["decision"]
-        reason = f", {_test(test)}" if test else ""
-        removed = "" if number in result["present"] else " (removed)"
-        lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{reason}")
+        lines.append(
+            f"{change['time']}  {change['kind']:8}  version {number}{'' if number in result['present'] else ' (removed)'}"
+            f"{replaced}{', ' * bool(change['run'])}{change['run'] or ''}{f', {_test(test)}' if test else ''}"
+        )
     for test in result["declined"]:
         lines.append(
             f"{test.get('time', '?')}  declined  {test.get('run', 'a run')} against version {test.get('version', '?')}, "

@@ -146,7 +146,8 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     absent = sorted(chosen - set(counts), key=class_order)
     if absent:
         raise InputError(
-            f"{where}: positive class {absent[0]!r} is not in the data. Its classes are: {listed(counts)}. "
+            f"{where}: positive class {absent[0]!r} is not in the data. Its classes are: {listed(counts)}."
+            f"{''.join(f' Did you mean {name!r}?' for name in counts if look_alikes({name, absent[0]}))} "
             "Set `positive` (`--positive` of `aucdist init`) to one of them, or to `minority`"
         )
     negative = set(counts) - chosen

@@ -21,6 +21,8 @@ PREFIX = "solver__"
 """The prefix of the solver's parameters among those of the estimator, as scikit-learn writes them."""
 FAMILIAR = {
     "alpha": "`lam`, the strength of the regularisation",
+    "lambda_": "`lam`, the strength of the regularisation",
+    "reg_lambda": "`lam`, the strength of the regularisation",
     "C": "`lam`, the strength of the regularisation, which is large where C is small",
     "max_iter": "`max_passes`, the largest number of passes over the rows",
 } | dict.fromkeys(
@@ -177,8 +179,10 @@ class WithSolver(BaseEstimator, ABC):
         for name in sorted({option for table in tables for other in table.values() for option in other.takes}):
             if getattr(self, name) is not None and name not in solver.takes:
                 takers = ", ".join(key for key, other in self.solvers.items() if name in other.takes)
-                applies = f"applies to solver {takers}" if takers else "applies to no solver of this estimator"
-                raise InputError(f"{name} {applies}, not to {solver.name!r}: set {name}=None")
+                raise InputError(
+                    f"{name} applies to {f'solver {takers}' if takers else 'no solver of this estimator'}, not to "
+                    f"{solver.name!r}: set {name}=None"
+                )
         check_constraints(self)
         if self._features_auto:
             search_options(self.features)
@@ -257,8 +261,9 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
         if name in params:
             continue
         if takers := solvers_with(name, solvers):
-            others = f"has {', '.join(params)}" if params else "has no parameters"
-            raise InputError(f"{name} applies to solver {', '.join(takers)}, but {solver.name!r} {others}")
+            raise InputError(
+                f"{name} applies to solver {', '.join(takers)}, but {solver.name!r} has {', '.join(params) or 'no parameters'}"
+            )
         raise unknown(f"parameter of solver {solver.name!r}:", name, params)
 
 

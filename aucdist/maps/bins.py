@@ -176,8 +176,10 @@ class MissingInFeature(InputError):
     def __str__(self) -> str:
         """Return the message, with the name of the feature if it is known."""
         j, names = self.args
-        feature = f"{j} (counted from 0)" if names is None else repr(names[j])
-        return f"feature {feature} has a missing value but had none in the training rows: fill it in, or train on rows with some"
+        return (
+            f"feature {f'{j} (counted from 0)' if names is None else repr(names[j])} has a missing value but had none in the "
+            "training rows: fill it in, or train on rows with some"
+        )
 
 
 @frozen

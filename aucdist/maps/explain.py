@@ -289,7 +289,8 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
         return list(features)
     if not isinstance(fitted, BinMap):
         raise InputError(
-            f"{type(fitted).__name__} mixes all features, so a score is no sum of their terms: use features='bins' or none"
+            f"the feature map, {type(fitted).__name__}, mixes all features, so a score is no sum of their terms: use "
+            "features='bins' or none, or features={'map': 'auto', 'readable': True} in place of features='auto'"
         )
     return [features[j] for j in fitted.used] + [f"{features[a]} & {features[b]}" for a, b in fitted.interactions]
 

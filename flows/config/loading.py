@@ -166,9 +166,10 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         return _entered(yaml.load(text, _Loader), itertools.count())
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
-        position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = str(getattr(e, "problem", None) or e)[:MAX_SHOWN]
-        raise InputError(f"{where}{position}: this is not valid YAML: {problem}") from None
+        raise InputError(
+            f"{where}{f', line {mark.line + 1}, column {mark.column + 1}' if mark else ''}: this is not valid YAML: {problem}"
+        ) from None
     except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as for `!!int x`
         raise InputError(f"{where}: this is not valid YAML: {type(e).__name__}: {str(e)[:MAX_SHOWN]}") from None
 
@@ -196,7 +197,9 @@ def find_config(config: str, kind: str = "train") -> Path:
     names = sorted(p.stem for p in folder.glob("*.yaml"))
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         raise InputError(
-            f"there is no configuration file {config!r}. Give a path, or one of these names: {', '.join(names)}"
+            f"there is no configuration file {config!r}."
+            f"{''.join(f' Did you mean {str(p)!r}?' for p in map(path.with_suffix, ('.yaml', '.yml')) if p.is_file())} Give a "
+            f"path, or one of these names: {', '.join(names)}"
         )
     if config not in names:
         raise unknown("configuration", config, names)

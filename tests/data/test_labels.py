@@ -46,6 +46,7 @@ def test_positive_classes_are_chosen(counts, positive, chosen):
         ({"1": 5}, "minority", "one class only (1)"),
         ({}, "minority", "here has no rows"),
         ({"1": 5, "2": 3}, 3, "positive class '3' is not in the data. Its classes are: 1, 2"),
+        ({"Yes": 5, "No": 3}, "yes", "Its classes are: No, Yes. Did you mean 'Yes'? Set `positive`"),
         ({"1": 5, "2": 3}, ["1", "x"], "positive class 'x'"),
         ({"1": 5, "2": 3}, [1, 2], "every class"),
         ({str(i): 1 for i in range(50)}, "x", "0, 1, 2"),

@@ -147,6 +147,8 @@ def test_a_parameter_that_moved_says_where_to(use):
     ("parameter", "said"),
     [
         ("alpha", "unknown parameter 'alpha': use `lam`"),
+        ("lambda_", "unknown parameter 'lambda_': use `lam`"),
+        ("reg_lambda", "unknown parameter 'reg_lambda': use `lam`"),
         ("C", "large where C is small"),
         ("max_iter", "use `max_passes`"),
         ("class_weight", "use none where pairs are ranked, .* HingeClassifier, which has `class_weight`"),

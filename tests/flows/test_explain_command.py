@@ -69,6 +69,11 @@ def test_the_rows_with_the_highest_scores_are_explained(folder: Path, tmp_path: 
         assert (row["row_id"], row["score"]) == (place, pytest.approx(scores[place]))
     run(*args, "--output", tmp_path / "t.csv")
     assert pd.read_csv(tmp_path / "t.csv")["score"].to_numpy() == pytest.approx(-np.sort(-scores)[:4])
+    (tmp_path / "t.csv").write_text("notes of somebody")
+    assert "t.csv already exists" in refused(*args, "--output", tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "notes of somebody"
+    run(*args, "--output", tmp_path / "t.csv", "--force")
+    assert len(pd.read_csv(tmp_path / "t.csv")) == 4
     assert "give one of them" in refused(*args, "--rows", 4)
 
 
@@ -101,7 +106,7 @@ def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
 def test_what_mixes_all_features_cannot_be_explained(folder: Path, name: str) -> None:
     args = ("explain", folder / name, folder / "rows.csv", *SETTINGS)
     for more in ((), ("--reasons", 2)):
-        assert "mixes all features, so a score is no sum of their terms: use features='bins' or none" in refused(
+        assert "terms: use features='bins' or none, or features={'map': 'auto', 'readable': True} in place" in refused(
             *args, *more
         )
 

@@ -68,6 +68,8 @@ REMEDY = (
     "training rows had no missing value in this column needs `unknown: ignore` as well: `--set missing=keep --set unknown=ignore`"
 )
 
+REMEDY_OF_LABELS = "remove these rows or fill them in, because a training row needs its label"
+
 
 @dataclass(frozen=True)
 class Spelling:

@@ -16,6 +16,7 @@ from aucdist.data.formats.table_form import (
     BOOLEANS,
     MISSING_CATEGORY,
     REMEDY,
+    REMEDY_OF_LABELS,
     UNKNOWN_CATEGORY,
     ZERO_DATE,
     TableForm,
@@ -155,7 +156,11 @@ class _TableReader:
         form, columns = self.form, self.columns
         for name in columns.column_names:
             if columns[name].null_count and not self._may_miss(name):
-                raise self._fault(columns[name].is_null().to_numpy(), name, f"the value is missing; {REMEDY}")
+                raise self._fault(
+                    columns[name].is_null().to_numpy(),
+                    name,
+                    f"the value is missing; {REMEDY_OF_LABELS if name == form.label else REMEDY}",
+                )
         parsed_numbers = {name: self._numbers_of(name) for name in form.parsed_numbers}
         cost = np.array(as_numpy(parsed_numbers[form.cost]), dtype=np.float64) if form.cost else None
         single = all(pa.types.is_float32(parsed_numbers[name].type) for name in form.numbers)
@@ -223,7 +228,10 @@ class _TableReader:
 
     def _fault(self, rows: ndarray, name: str, problem: str) -> InputError:
         """Return the error for the first of these rows."""
-        return InputError(f"{self.place(int(np.argmax(rows)), name)}, column {name!r}: {problem}")
+        return InputError(
+            f"{self.place(int(np.argmax(rows)), name)}, column {name!r}: {problem}"
+            f"{f'. {rows.sum():,} of {len(rows):,} rows read lack it' if problem.endswith(REMEDY_OF_LABELS) else ''}"
+        )
 
     def _numbers_of(self, name: str) -> pa.Array | pa.ChunkedArray:
         """Return a column of numbers."""
@@ -294,7 +302,11 @@ class _TableReader:
                 codes, kinds = distinct(plain)
                 spelled = [str(value) for value in kinds.to_pylist()]
                 if "nan" in spelled:  # NaN is not a null
-                    raise self._fault(codes == spelled.index("nan"), name, f"the value is missing ('nan'); {REMEDY}")
+                    raise self._fault(
+                        codes == spelled.index("nan"),
+                        name,
+                        f"the value is missing ('nan'); {REMEDY_OF_LABELS if name == form.label else REMEDY}",
+                    )
                 column = pa.chunked_array([pa.array(spelled, pa.string()).take(as_arrow(codes))])
         codes, texts = distinct(column)
         values: list[str] = []
@@ -370,7 +382,7 @@ def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     may_miss = form.missing and not is_label
     is_missing = form.spelling.is_missing(value, label=is_label) or (is_date and ZERO_DATE.match(value) is not None)
     if is_missing and not may_miss:
-        return value, f"the value is missing ({value!r}); {REMEDY}"
+        return value, f"the value is missing ({value!r}); {REMEDY_OF_LABELS if name == form.label else REMEDY}"
     if is_missing or (may_miss and value == MISSING_CATEGORY):
         if known is None or MISSING_CATEGORY in known or form.unknown == "ignore":
             return MISSING_CATEGORY, None

@@ -56,7 +56,8 @@ class Source(SourceFields):
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
         if file_format.needs_label and self.label is None and labelled:
             raise InputError(
-                f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN"
+                f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN, or "
+                "--set label=COLUMN for a command without --label"
             )
         file_format.check()
         if self.labels == "topics" and self.positive == "minority" and labelled:
@@ -175,8 +176,7 @@ def refuse_absent(names: Iterable[str]) -> None:
     for name in dict.fromkeys(names):
         source = find_source(name)
         if absent := [url for url in source.urls() if is_relative(url) and not is_present(source)]:
-            origin = f"; from {source.origin}" if source.origin else ""
-            lines.append(f"  {name}: {', '.join(absent)}{origin}")
+            lines.append(f"  {name}: {', '.join(absent)}{f'; from {source.origin}' if source.origin else ''}")
     if lines:
         raise InputError(
             f"data sets of the catalog that are not here, with their files below AUCDIST_DATA (now {data_root()}):\n"

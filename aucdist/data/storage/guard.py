@@ -103,9 +103,9 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
     most = int(limit) if limit.isdecimal() else None if stated is not None else MAX_UNSTATED
     if most is not None and n_bytes > most:
-        how = "it has" if stated else "the server does not state its size, and it has"
         raise InputError(
-            f"cannot read {subject}: {how} more than {most} bytes; download it by hand, or set a larger {DOWNLOAD_LIMIT}"
+            f"cannot read {subject}: {'' if stated else 'the server does not state its size, and '}it has more than {most} "
+            f"bytes; download it by hand, or set a larger {DOWNLOAD_LIMIT}"
         )
     check_fits(n_bytes, subject)
     check_disk((stated or n_bytes) - n_bytes, folder, f"cannot read {subject}", "AUCDIST_CACHE")

@@ -141,6 +141,7 @@ CASES = [
     table("no value in a cell", CSV + b"5,,1\n", ", line 4, column 'b'", "the value is missing ('')"),
     table("number 1e400 in a cell", CSV + b"5,1e400,1\n", ", line 4, column 'b'", "'1e400' is not finite"),
     table("no label in a row", CSV + b"5,6,\n", ", line 4, column 'y'", "the value is missing ('')"),
+    table("no label in two rows", CSV + b"5,6,\n5,6,\n", ", line 4, column 'y'", "a training row needs its label. 2 of "),
     table("unicode feature names", "größe,y\n1,0\nx,1\n".encode(), ", line 3, column 'größe'", "'x' is not a number"),
     table("a header that is not UTF-8", b"gr\xf6\xdfe,y\n1,0\n", ", line 1", "not UTF-8 text (byte 0xf6)"),
     table("an underscore", CSV + b"1_0,6,1\n", ", line 4, column 'a'", "'1_0' is not a number"),

@@ -696,3 +696,14 @@ def test_readable_maps_are_searched_for_rows_of_svmlight_unless_they_are_sparse(
     (tmp_path / "rows.svm").write_text("\n".join(lines).replace("True", "1") + "\n")
     result_of("init", tmp_path / "rows.svm", "--output", "c.yaml")
     assert yaml.safe_load((tmp_path / "c.yaml").read_text())["model"].get("features") == features
+
+
+def test_a_file_beside_the_one_that_was_named_is_suggested() -> None:
+    pd.DataFrame({"a": range(40), "y": [0, 1] * 20}).to_csv("f.csv", index=False)
+    run("init", "f.csv", "--label", "y")
+    assert (
+        "there is no configuration file 'f.yml'. Did you mean 'f.yaml'? Give a path" in run("train", "f.yml", code=2)[1]
+    )
+    assert "there is no configuration file 'g.yml'. Give a path" in run("train", "g.yml", code=2)[1]
+    shown = "or --set label=COLUMN for a command without --label"
+    assert shown in run("data", "preview", "f.csv", code=2)[1]
