@@ -442,24 +442,21 @@ class DecisionCosts:
     def interval(self, level: float = 0.95) -> Estimate:
         """Return the mean cost of a row with its interval.
 
-        For each class the bounds are Stringer's, which auditors use (Bickel, International Statistical Review 60, 1992, 197-209).
-        In the upper bound, the highest cost of a wrong decision is weighted by the increase of the Clopper-Pearson bound from no
-        wrong decisions to one, the second highest cost by the increase from one to two, and so on. The largest cost of any row
-        of the class is weighted by the bound for no wrong decisions. The classes are combined as in `expected_cost_interval`; if
-        all rows of a class have the same cost, both intervals agree.
+        For the wrong decisions on each class the bounds are Stringer's, which auditors use (Bickel, International Statistical
+        Review 60, 1992, 197-209). In the upper bound, the highest cost of a wrong decision is weighted by the increase of the
+        Clopper-Pearson bound from no wrong decisions among all rows to one, the second highest cost by the increase from one to
+        two, and so on. The largest cost of any row of the class is weighted by the bound for no wrong decisions. The classes are
+        combined as in `expected_cost_interval`; if all rows of a class have the same cost, both intervals agree.
 
-        The coverage is proved for equal costs only. In simulations it is higher than `level`, so the interval is wider than
-        necessary. It does not allow for costs above those of these rows, or for rows that depend on each other.
+        The coverage is proved for equal costs of one class only. In simulations it is higher than `level`, so the interval is
+        wider than necessary. It does not allow for costs above those of these rows, or for rows that depend on each other.
         """
         check_level(level)
-        value, below, above = 0.0, 0.0, 0.0
-        for n, largest, mistakes in zip(self.rows.tolist(), self.largest, self.mistakes, strict=True):
-            if n == 0:
-                continue
+        n, value, below, above = int(self.rows.sum()), 0.0, 0.0, 0.0
+        for largest, mistakes in zip(self.largest, self.mistakes, strict=True):
             low, high = _bounds(np.sort(mistakes)[::-1], n, largest, level)
-            mean, share = float(mistakes.sum()) / n, n / float(self.rows.sum())
-            value += share * mean
-            below, above = below + (share * (mean - low)) ** 2, above + (share * (high - mean)) ** 2
+            mean = float(mistakes.sum()) / n
+            value, below, above = value + mean, below + (mean - low) ** 2, above + (high - mean) ** 2
         return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
 
 
