@@ -18,7 +18,7 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.drift.leaks import MANY_KNOWN, Sample, leaks_of, rank_by_each_column, sample_of
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError, Json
+from aucdist.errors import InputError, Json, counted
 from aucdist.report.text import render_template
 from aucdist.selection import duplicates
 from flows.config.data import DataConfig, configured_source, is_yaml, source_from_name
@@ -179,9 +179,9 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
     in_columns = Columns(block)
     values = [in_columns[j] for j in features[:MAX_FEATURES]]
     kind = column_kind(column, schema)
-    counted = kind in ("categories", "hashed")
+    has_rows = kind in ("categories", "hashed")
     about = [
-        f"{name} ({f'{np.count_nonzero(column_values):,} rows' if counted else _range(column_values)})"
+        f"{name} ({counted(np.count_nonzero(column_values), 'row') if has_rows else _range(column_values)})"
         for name, column_values in zip(names, values, strict=False)
     ]
     more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))

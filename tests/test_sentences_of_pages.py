@@ -66,6 +66,7 @@ FIGURES = [
     ("how-to/pipelines", "more than 1,000 different strings", "aucdist.data.formats.source_fields:MAX_DETECTED", 1000),
     ("how-to/pipelines", "more than 50 and on average", "aucdist.data.formats.source_fields:MIN_DISTINCT", 50),
     ("how-to/your-own-csv", "an AUC of 0.99 or more", "aucdist.drift.columns:SUSPICIOUS_AUC", 0.99),
+    ("how-to/your-own-csv", "preview` warn from 0.988 on", "aucdist.drift.leaks:REPORTED_AUC", 0.988),
     ("how-to/your-own-csv", "more than 1 % of the rows equal another row", "aucdist.drift.leaks:MANY_KNOWN", 0.01),
     ("how-to/your-own-csv", "up to 20,000 rows", "aucdist.drift.leaks:MAX_ROWS", 20_000),
     ("how-to/your-own-csv", "the last 20 % of the rows become the test rows", "flows.init.columns:TEST_SHARE", 0.2),

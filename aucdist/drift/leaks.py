@@ -37,6 +37,8 @@ MANY_KNOWN = 0.01
 """A warning is given if more than this share of the test rows equals training rows. The section on the data counts them all."""
 MAX_LATER_SHARE = 0.05
 """A warning is given if more than this share of the training rows is later than half of the test rows."""
+REPORTED_AUC = SUSPICIOUS_AUC - 0.002
+"""The AUC of a column from which it is reported: `init` looks at all rows, and the AUC of training rows may be a little lower."""
 MAX_NAMED = 5
 MAX_KEPT = 2**16
 """The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
@@ -130,7 +132,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     """
     columns = rank_by_each_column(sample, schema)
     named = sorted(
-        (name for name, column in columns.items() if column.auc >= SUSPICIOUS_AUC or column.value),
+        (name for name, column in columns.items() if column.auc >= REPORTED_AUC or column.value),
         key=lambda name: (-columns[name].auc, name),
     )
     sentences = []
@@ -138,14 +140,14 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         column = columns[name]
         reason = (
             f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
-            if column.auc < SUSPICIOUS_AUC
+            if column.auc < REPORTED_AUC
             else f" alone has an AUC of {column.auc:.4f}: if it becomes known"
             if column.auc < 1.0
             else " alone tells the classes apart without an error: if it becomes known"
         )
         sentences.append(f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.")
-    more = len(named) - MAX_NAMED
-    sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
+    if len(named) > MAX_NAMED:
+        sentences.append(f"{len(named) - MAX_NAMED} more columns give the label away in one of these ways.")
     doubts = []
     for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
         values = sample.values[:, j]

@@ -198,8 +198,8 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         n_right = round(point["recall"]["value"] * n_pos)
         a_day = f", {number_text(point['alerts_per_day'])} a day" if "alerts_per_day" in point else ""
         flagged = f"{n_alerts:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})"
-        right = f": {n_right:,} of the {n_alerts:,} flagged rows are positive"
-        missed = f": {n_pos - n_right:,} of {n_pos:,} positive rows are missed"
+        right = f": {n_right:,} of the {n_alerts:,} flagged {'row is' if n_alerts == 1 else 'rows are'} positive"
+        missed = f": {n_pos - n_right:,} of {n_pos:,} positive {'row is' if n_pos == 1 else 'rows are'} missed"
         if n_alerts and baselines:
             others = f"With the same {n_alerts:,} alerts, this model finds {n_right:,} positive rows"
             for row in baselines:

@@ -34,6 +34,17 @@ def auc_alone(values: np.ndarray, positive: np.ndarray) -> float:
     return alone(values, np.ones(len(values)), positive.astype(float))
 
 
+def test_training_rows_repeat_the_warning_about_a_column_whose_auc_is_just_lower() -> None:
+    positive = np.arange(1000) >= 500
+    for misplaced, reported in ((5, True), (7, False)):  # each of them lowers the AUC by 0.002
+        values = np.random.default_rng(misplaced).permuted(np.arange(1000.0).reshape(2, 500), axis=1).ravel()
+        values[positive.nonzero()[0][:misplaced]] = -1.0 - np.arange(misplaced)
+        area = auc_alone(values, positive)
+        assert area == pytest.approx(1 - misplaced / 500)
+        said = "".join(leaks_of(sample({"v": values}, positive), schema(["v"])))
+        assert (f"Column 'v' alone has an AUC of {area:.4f}" in said) == reported
+
+
 def test_one_column_alone_against_scikit_learn() -> None:
     values = np.round(RANDOM.normal(size=N) + POSITIVE, 1)
     expected = roc_auc_score(POSITIVE, values)

@@ -74,6 +74,14 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
     assert dict(point_rows(point))["Recall"] == "94.29 % (95 % interval 80.84 % to 99.30 %)."
 
 
+def test_a_single_alert_is_in_the_singular():
+    rate = {"value": 1.0, "interval": None}
+    point = {"target": {"alerts": 0.1}, "rows": "test", "n_alerts": 1, "n_rows": 9, "n_pos": 1}
+    rows = dict(point_rows(point | dict.fromkeys(("recall", "fpr", "precision", "alerts"), rate)))
+    assert rows["Precision"].endswith(": 1 of the 1 flagged row is positive.")
+    assert rows["Recall"].endswith(": 0 of 1 positive row is missed.")
+
+
 def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
     """Counts are whole, and the ends of their intervals are rounded outwards."""
     point = {
