@@ -11,9 +11,11 @@ from aucdist.data.dataset import category_features
 from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
+from aucdist.drift.leaks import count_known
 from aucdist.errors import InputError, Json, unknown
+from aucdist.maps.explain import BETWEEN
 from aucdist.model import load_model
-from aucdist.model.batch_scoring import source_for_scoring, texts_of_columns
+from aucdist.model.batch_scoring import read_seen, source_for_scoring, texts_of_columns
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
@@ -26,8 +28,13 @@ from flows.score import lines_of_values
 SUFFIXES = (".csv", ".parquet")
 DEFAULT_ROWS = 10
 """The number of rows that are printed by default."""
-BETWEEN = " & "
-COMPARISONS = {"compared_with_most_favourable": "most favourable values", "compared_with_average": "average row"}
+COMPARISONS = {
+    "compared_with_most_favourable": "compared with the most favourable values",
+    "compared_with_average": "compared with the average row",
+    "rare_in_queue": "of these, in few rows of the queue",
+}
+SHARED = 0.2
+"""A reason that this share of the rows of a queue have does not tell them apart."""
 
 
 class ExplainConfig(UnlabelledRef):
@@ -78,26 +85,36 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             raise InputError("`--class` is for models of several classes, but this model has two: leave --class out")
         if config.highest and model.classes:
             raise InputError("`highest` is for models of two classes, but this model has several: leave it out")
-        for name in config.classes:
-            if name not in model.classes:
-                raise unknown("class", name, model.classes)
-        models = {  # with the divisors of their scores; a model of two classes has an empty name
-            name: (model.of_class(k), model.weights[k].spread)
-            for k, name in enumerate(model.classes or ("",))
-            if not config.classes or name in config.classes
-        }
-        rows, ids, counted = _rows(config, model)
-        model.decision_function(rows.X)  # raises an error for rows whose score overflows
-        about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None} | counted
-        reasons = {
-            name: _reasons(binary, spread, rows, ids, config)
-            for name, (binary, spread) in models.items()
-            if config.reasons
-        }
+        for name in {*config.classes} - {*model.classes}:
+            raise unknown("class", name, model.classes)
+        rows, ids, about = _rows(config, model)
+        classes, tables = list[Json](), list[pd.DataFrame]()
+        for k, name in enumerate(model.classes or ("",)):
+            if config.classes and name not in config.classes:
+                continue
+            binary, spread = model.of_class(k), model.weights[k].spread
+            scores = binary.decision_function(rows.X) / spread
+            head = ids.assign(score=scores, flagged=scores > 0)
+            explained = _explained(binary, spread, rows, head, config) if config.reasons or not config.output else {}
+            classes.append(explained | ({"name": name} if name else {}))
+            if config.output:
+                parts = (
+                    pd.DataFrame(
+                        [
+                            {key: _reasons_text(row[key]) for key in COMPARISONS if key in row}
+                            for row in explained["reasons"]
+                        ]
+                    )
+                    if explained
+                    else binary.explain(rows.X) / spread
+                )
+                tables.append(pd.concat([head, parts], axis=1))
+                if name:
+                    tables[-1].insert(ids.shape[1], "class", name)
         if config.output:
-            table = pd.concat(
-                [_table(*models[name], rows, ids, name, reasons.get(name)) for name in models], ignore_index=True
-            )
+            table = pd.concat(tables, ignore_index=True)
+            for twice in table.columns[table.columns.duplicated()]:
+                raise InputError(f"two columns of the output have the name {twice!r}: rename the column of the data")
             if absolute(config.output) in map(absolute, source_of(config).format_of().part_urls()):
                 raise InputError(f"{shown(config.output)} is a file of the data: name another one with --output")
             write_bytes(
@@ -105,24 +122,16 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
                 table.to_csv(index=False).encode() if config.output.endswith(".csv") else table.to_parquet(index=False),
                 new=not config.force,
             )
-            return about | {"output": shown(config.output)}
-        by_class: dict[str, Json] = {
-            name: {"explained": None, "reasons": reasons[name]}
-            if config.reasons
-            else {"explained": _contributions(binary, spread, rows, ids, config.top)}
-            for name, (binary, spread) in models.items()
-        }
-    if not model.classes:
-        return about | by_class[""]
-    return about | {"classes": [{"name": name} | class_result for name, class_result in by_class.items()]}
+            return about | {"output": shown(config.output), "queue": classes[0].get("queue")}
+    return about | ({"classes": classes} if model.classes else classes[0])
 
 
 def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, Json]:
-    """Return the rows to explain, their numbers beside the columns that are copied, and what `lines_of_values` takes."""
+    """Return the rows to explain, their numbers beside the columns that are copied, and what is said about all of them."""
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
-    blocks: list[Block] = []
+    blocks = list[Block]()
     n_left = config.rows or (sum(reader.rows) if config.output or config.highest else DEFAULT_ROWS)
     for item in reader.items:
         if n_left > 0:
@@ -133,7 +142,7 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
             rows = stacked(blocks)
             blocks = [rows.take(np.argsort(-model.decision_function(rows.X), kind="stable")[: config.highest])]
     rows = stacked(blocks)
-    for name in {"row_id", "class", "score"} & {*config.copied}:
+    for name in {"row_id", "class", "score", "flagged"} & {*config.copied}:
         raise InputError(f"the output already has a column {name!r}: do not copy the column of this name")
     firsts = np.cumsum([0, *reader.rows])
     tables = [
@@ -141,75 +150,58 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
         for k in np.unique(np.searchsorted(firsts, rows.row_id, side="right") - 1).tolist()
     ]
     ids = pa.concat_tables(tables).to_pandas().set_index("row_id").loc[rows.row_id].reset_index()
-    return rows, ids, {"missing": reader.missing, "unknown": reader.unknown}
+    about = {"model": shown(config.model), "rows": rows.n_samples, "missing": reader.missing, "unknown": reader.unknown}
+    known = count_known(model.encoded(rows.X), read_seen(config.model))
+    return rows, ids, about | {"training_rows": known.tolist(), "output": None, "explained": None}
 
 
-def _table(
-    model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, name: str, reasons: list[Json] | None
-) -> pd.DataFrame:
-    """Return ids, the name of the class if there are several, scores, and the reasons or contributions of all rows."""
-    scores = pd.DataFrame({"score": model.decision_function(rows.X) / spread})
-    if name:
-        scores.insert(0, "class", name)
-    if reasons is None:
-        parts = model.explain(rows.X) / spread
-    else:
-        parts = pd.DataFrame([{key: _reasons_text(row[key]) for key in COMPARISONS if key in row} for row in reasons])
-    table = pd.concat([ids, scores, parts], axis=1)
-    for twice in table.columns[table.columns.duplicated()]:
-        raise InputError(f"two columns of the output have the name {twice!r}: rename the column of the data")
-    return table
+def _explained(model: LinearModel, spread: float, rows: Block, head: pd.DataFrame, config: ExplainConfig) -> Json:
+    """Return the largest contributions to the score of each row, or its reasons, and the reasons that all rows of a queue share.
 
-
-def _contributions(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, top: int) -> list[Json]:
-    """Return the largest contributions to the score of each row, the sum of the others, and the score."""
-    contributions, X = model.explain(rows.X) / spread, rows.X
-    table = pd.DataFrame(as_dense(X), columns=list(model.schema.feature_names))
-    names, explained = list(contributions), []
-    for copied, score, values, parts in zip(
-        ids.to_dict("records"),
-        model.decision_function(X) / spread,
-        table.to_dict("records"),
-        contributions.to_numpy(),
-        strict=True,
-    ):
-        contributed = parts[:-1]
-        order = np.argsort(-np.abs(contributed), kind="stable")
-        order = order[contributed[order] != 0.0][:top]
-        largest = [{"feature": names[k], "value": _value_of(values, names[k]), "adds": contributed[k]} for k in order]
-        rest = contributed.sum() - contributed[order].sum() if len(order) < len(contributed) else 0.0
-        explained.append(copied | {"score": score, "constant": parts[-1], "contributions": largest, "rest": rest})
-    return jsonable(explained)
-
-
-def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, config: ExplainConfig) -> list[Json]:
-    """Return the columns that change the score of each row most, compared with the most favourable value and the average row.
-
-    A linear model has no most favourable value of a number, so its reasons compare with the average row alone.
+    Reasons are compared with the most favourable value and the average row. A linear model has no most favourable value of a
+    number, so its reasons compare with the average row alone.
     """
-    sign, categories = -1 if config.lower else 1, category_features(model.schema.categories)
-    reasons = model.reasons(rows.X, sign)
-    features = pd.DataFrame(as_dense(rows.X), columns=list(model.schema.feature_names)).to_dict("records")
-    values = [row | {c: v for name, (c, v) in categories.items() if row[name] == 1.0} for row in features]
-
-    def largest(adds: np.ndarray, row: dict[Any, Any]) -> list[Json]:
-        order = [k for k in np.argsort(-adds, kind="stable")[: config.reasons] if adds[k] > 0.0]
-        return [
-            {"feature": reasons.names[k], "value": _value_of(row, reasons.names[k]), "adds": sign * adds[k] / spread}
-            for k in order
-        ]
-
-    compared = dict(zip(COMPARISONS, (reasons.above_most_favourable, reasons.above_average), strict=True))
-    return jsonable(
-        [
-            copied
-            | {"score": score}
-            | {key: largest(adds[i], row) for key, adds in compared.items() if adds is not None}
-            for i, (copied, score, row) in enumerate(
-                zip(ids.to_dict("records"), (model.decision_function(rows.X) / spread).tolist(), values, strict=True)
-            )
-        ]
-    )
+    shown_rows, values = head.to_dict("records"), list[dict[Any, Any]]()
+    categories = category_features(model.schema.categories)
+    for row in pd.DataFrame(as_dense(rows.X), columns=list(model.schema.feature_names)).to_dict("records"):
+        values.append(row | {c: v for name, (c, v) in categories.items() if row[name] == 1.0})
+    sign, most, queue = -1 if config.lower else 1, config.reasons or config.top, list[Json]()
+    if config.reasons:
+        reasons = model.reasons(rows.X, sign)
+        names, above = reasons.names, (reasons.above_most_favourable, reasons.above_average)
+        terms_of = {key: terms for key, terms in zip(COMPARISONS, above, strict=False) if terms is not None}
+    else:
+        table = model.explain(rows.X)
+        *names, constant = map(str, table)
+        terms_of = {"contributions": table[names].to_numpy()}
+    if config.reasons and config.highest:
+        rare = terms_of["rare_in_queue"] = reasons.above_average.copy()
+        for k, name in enumerate(names):
+            for adds, same in head.groupby(reasons.above_average[:, k]).indices.items():
+                if len(same) >= max(2, SHARED * len(rare)):
+                    rare[same, k] = 0.0
+                    shared = {_value_text(_value_of(values[i], name)) for i in same}
+                    value = shared.pop() if len(shared) == 1 else None
+                    queue.append(
+                        {"feature": name, "value": value, "adds": sign * adds / spread, "rows": len(same)}  # type: ignore[operator]
+                    )
+        queue.sort(key=lambda part: -sign * part["adds"] * part["rows"])
+    for key, terms in terms_of.items():
+        for row, adds, own in zip(shown_rows, terms, values, strict=True):
+            sizes = adds if config.reasons else np.abs(adds)
+            row[key] = [
+                {"feature": names[k], "value": _value_of(own, names[k]), "adds": sign * adds[k] / spread}
+                for k in np.argsort(-sizes, kind="stable")[:most]
+                if sizes[k] > 0.0
+            ]
+    if config.reasons:
+        queue = [part for part in queue[:most] if sign * part["adds"] > 0.0]
+        return {"explained": None, "reasons": jsonable(shown_rows), "queue": jsonable(queue)}
+    for row, adds, total in zip(shown_rows, table[constant], terms_of["contributions"].sum(axis=1), strict=True):
+        parts = row["contributions"]
+        rest = total / spread - sum(part["adds"] for part in parts) if len(parts) < len(names) else 0.0
+        row |= {"constant": adds / spread, "rest": rest}
+    return {"explained": jsonable(shown_rows)}
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:
@@ -225,34 +217,39 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 
 def explanation_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist explain` prints: a paragraph for each row, or the path of the table."""
+    lines = [
+        f"{'all' if part['rows'] == result['rows'] else part['rows']} of the {result['rows']} rows: {_reasons_text([part])}"
+        for part in result.get("queue") or ()
+    ] + lines_of_values(result)
     if result["output"] is not None:
-        return [f"{result['output']}: {result['rows']} rows", *lines_of_values(result)]
-    lines = []
+        return [f"{result['output']}: {result['rows']} rows", *lines]
     for said in result.get("classes", [result]):
         lines += [f"class {said['name']}"] if "name" in said else []
         for row in said.get("reasons") or said["explained"] or ():
             copied = "".join(
                 f", {name} {_value_text(text)}" for name, text in list(row.items())[1 : list(row).index("score")]
             )
-            lines.append(f"row {row['row_id']}{copied}: score {number_text(row['score'], 5)}")
-            if "contributions" not in row:
-                lines += [
-                    f"  compared with the {reference}: {_reasons_text(row[key]) or 'nothing'}"
-                    for key, reference in COMPARISONS.items()
-                    if key in row
-                ]
-                continue
-            for part in row["contributions"]:
+            flagged = f"{'' if row['flagged'] else 'not '}flagged"
+            lines.append(f"row {row['row_id']}{copied}: score {number_text(row['score'], 5)}, {flagged}")
+            lines += [
+                f"  {reference}: {_reasons_text(row[key]) or 'nothing'}"
+                for key, reference in COMPARISONS.items()
+                if key in row
+            ]
+            for part in row.get("contributions", ()):
                 lines.append(f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}")
-            if row["rest"]:
+            if row.get("rest"):
                 lines.append(f"  {row['rest']:+12.5g}  all other features")
-            lines.append(f"  {row['constant']:+12.5g}  constant")
+            if "constant" in row:
+                lines.append(f"  {row['constant']:+12.5g}  constant")
     return lines
 
 
 def _reasons_text(parts: list[Json]) -> str:
-    named = [part["feature"] + ("" if part["value"] is None else f" = {_value_text(part['value'])}") for part in parts]
-    return ", ".join(f"{name} ({part['adds']:+.4g})" for name, part in zip(named, parts, strict=True))
+    return ", ".join(
+        f"{part['feature']}{'' if part['value'] is None else ' = ' + _value_text(part['value'])} ({part['adds']:+.4g})"
+        for part in parts
+    )
 
 
 def _value_text(value: Any) -> str:

@@ -176,8 +176,7 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
 
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> Json:
     names = [schema.feature_names[j] for j in features]
-    in_columns = Columns(block)
-    values = [in_columns[j] for j in features[:MAX_FEATURES]]
+    values = map(Columns(block).__getitem__, features[:MAX_FEATURES])
     kind = column_kind(column, schema)
     has_rows = kind in ("categories", "hashed")
     about = [
@@ -190,11 +189,7 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
 
 def column_kind(column: str, schema: Schema) -> str:
     """Return what a column becomes: ``number``, or several features."""
-    if column in schema.categories:
-        return "categories"
-    if column in schema.hashed:
-        return "hashed"
-    return "dates" if column in schema.dates else "number"
+    return next((kind for kind in ("categories", "hashed", "dates") if column in getattr(schema, kind)), "number")
 
 
 def _range(values: np.ndarray) -> str:
@@ -224,9 +219,8 @@ def preview_lines(seen: Json) -> list[str]:
     lines.append(f"{'column':{width}}  becomes     features")
     for c in seen["columns"]:
         lines.append(f"{c['column']:{width}}  {c['becomes']:10}  {c['n_features']}: {', '.join(c['features'])}")
-    shown_features = sum(c["n_features"] for c in seen["columns"])
-    if shown_features < seen["n_features"]:
-        lines.append(f"and {seen['n_features'] - shown_features:,} more features")
+    if more := seen["n_features"] - sum(c["n_features"] for c in seen["columns"]):
+        lines.append(f"and {more:,} more features")
     if seen["dropped"]:
         lines.append(f"not read: {', '.join(seen['dropped'])}")
     lines.append(f"{seen['n_features']:,} features" + "".join(f", then {step}" for step in seen["then"]))

@@ -3,6 +3,7 @@
 import functools
 from typing import Annotated
 
+from aucdist.drift.leaks import MANY_KNOWN
 from aucdist.errors import Json
 from aucdist.model import batch_scoring
 from aucdist.report.text import ends_text, number_text
@@ -68,8 +69,13 @@ def score_lines(result: Json) -> list[str]:
 
 
 def lines_of_values(result: Json) -> list[str]:
-    """Return the lines that name the columns with missing values, and those with categories that no training row has."""
-    return [
+    """Return lines about the rows: a warning if many were training rows, and the columns with missing or unknown values."""
+    checked, known = result["training_rows"]
+    warned = (
+        f"warning: {known:,} of {checked:,} rows{' that could be looked up' * (checked < result['rows'])} were training rows, or "
+        "equal one: the model has seen them, so their scores look better than those of new rows"
+    )
+    return [warned] * (known > MANY_KNOWN * checked) + [
         f"{kind} values{', which no training row had' * (kind == 'unknown')}: "
         f"{', '.join(f'{name} {n:,}' for name, n in result[kind].items())}"
         for kind in ("missing", "unknown")

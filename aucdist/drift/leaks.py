@@ -243,11 +243,12 @@ class RowDigests:
 
     def look_up(self, digests: ndarray) -> tuple[int, int]:
         """Return the number of digests that can be looked up, and the number of these that are stored."""
+        if not len(self.kept):
+            return 0, 0
         if len(self.kept) == MAX_KEPT:
             digests = digests[digests <= self.kept[-1]]
-        at = np.searchsorted(self.kept, digests)
-        known = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
-        return len(digests), int(np.count_nonzero(known))
+        known = np.isin(digests, self.kept)
+        return len(digests), int(known.sum())
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "RowDigests":

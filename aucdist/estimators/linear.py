@@ -182,9 +182,8 @@ class LinearClassifier(BlockClassifier):
         DataFrame
             A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. In a
             model of bins, a feature contributes the value of its shape, which has mean 0 over the training rows. In a linear
-            model, it contributes its weight times its value. Each category is a 0/1 feature, so ``Fault=Third Party`` may
-            contribute much because the row is *not* Third Party. For reasons, use ``as_model(model).reasons(X)`` of
-            `aucdist.model`, which has one term for each column.
+            model, it contributes its weight times its value. A column of categories has one contribution. It depends on the
+            category of the row.
 
         Raises
         ------
@@ -200,6 +199,7 @@ class LinearClassifier(BlockClassifier):
             self.coef_[0],
             self.decision_intercept,
             self._map,
+            vars(self).get("categories_"),
         )
 
 

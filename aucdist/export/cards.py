@@ -379,8 +379,9 @@ def sentences(card: Scorecard) -> list[str]:
         )
     texts.append(f"Rows have from {card.least} to {card.most} points.")
     texts.append(
-        f"For any row, the card differs from the model by at most {number_text(rounding['most'])} points. For the difference "
-        f"between two rows, the error is at most {number_text(rounding['most_pair'])} points."
+        f"For any possible row, also one that is unlike all training rows, the card differs from the model by at most "
+        f"{number_text(rounding['most'])} points. For the difference between two such rows, the error is at most "
+        f"{number_text(rounding['most_pair'])} points. Rows of the data are usually much closer."
     )
     for part, name in (("train", "training"), ("test", "test")):
         if values := rounding.get(part):

@@ -353,12 +353,20 @@ def _bins(feature: int, edges: ndarray, ends: Sequence[Node], missing: Node | No
 
 def additive_in_units(parts: Additive, preprocessor: Preprocessor) -> Additive:
     """Return the parts of a model with edges in the units of the data. `preprocessor`: what scaled the features."""
-    shapes = tuple(replace(s, edges=edges_in_units(s.edges, s.feature, preprocessor)) for s in parts.shapes)
-    interactions = []
-    for part in parts.interactions:
-        first, second = map(edges_in_units, part.edges, part.features, (preprocessor, preprocessor))
-        interactions.append(replace(part, edges=(first, second)))
-    return Additive(parts.constant, shapes, tuple(interactions))
+    shapes = tuple(
+        replace(
+            s,
+            **{key: edges_in_units(getattr(s, key), s.feature, preprocessor) for key in ("edges", "means", "extremes")},  # type: ignore[arg-type]
+        )
+        for s in parts.shapes
+    )
+    interactions = tuple(
+        replace(
+            part, edges=tuple(edges_in_units(*of, preprocessor) for of in zip(part.edges, part.features, strict=True))
+        )
+        for part in parts.interactions
+    )
+    return Additive(parts.constant, shapes, interactions)
 
 
 def edges_in_units(edges: ndarray, j: int, preprocessor: Preprocessor) -> ndarray:
@@ -486,7 +494,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
 
 
 def _plain(part: Any) -> Any:
-    """Convert a part of a score to types of JSON, without the shares of rows."""
+    """Convert a part of a score to types of JSON, without what describes the training rows."""
     if isinstance(part, ndarray):
         return part.tolist()
     if isinstance(part, tuple):
@@ -503,6 +511,6 @@ def _plain(part: Any) -> Any:
         return {  # version 1 calls interactions pairs, and programs elsewhere read it
             "pairs" if field.name == "interactions" else field.name: _plain(getattr(part, field.name))
             for field in fields(part)
-            if field.name != "shares"
+            if field.name not in ("shares", "means", "extremes")
         }
     return part

@@ -90,11 +90,9 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
     compared = np.arange(len(fitted.used))
     if len(compared) > MAX_COMPARED:  # the features whose shapes have the largest spread
         values = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])
-        spreads = np.empty(len(compared))
-        for k, j in enumerate(fitted.used):
-            shape, shares = values[k][int(fitted.missing[j]) :], fitted.bins[j].shares
-            spreads[k] = shares @ (shape - shares @ shape) ** 2
-        compared = np.sort(np.argsort(-spreads, kind="stable")[:MAX_COMPARED])
+        shares = [fitted.bins[j].shares for j in fitted.used]
+        spreads = [-np.cov(v[-len(s) :], ddof=0, aweights=s) for v, s in zip(values, shares, strict=False)]
+        compared = np.sort(np.argsort(spreads, kind="stable")[:MAX_COMPARED])
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     tables = {
@@ -190,6 +188,8 @@ class BinMap(FittedMap):
     `interactions`, of shape (n_interactions, 2), int64: their features.
     `ramps`, of shape (n_features_in,), bool, or None: the features whose hats are summed up, since they have a
         direction; None if there are none.
+    `ranges`, of shape (2, n_features_in), float64, or None: the smallest and the largest training value of each feature; None
+        in maps of older versions.
     """
 
     n_features_in: int
@@ -201,6 +201,7 @@ class BinMap(FittedMap):
     interaction_strength: float
     interactions: ndarray
     ramps: ndarray | None = None
+    ranges: ndarray | None = None
 
     @cached_property
     def used(self) -> ndarray:
@@ -326,6 +327,8 @@ class BinMap(FittedMap):
             raise InputError("the interactions are not pairs of features that exist and have more than one value")
         if self.ramps is not None and (self.ramps.dtype != bool or self.ramps.shape != (d,) or self.basis != "hat"):
             raise InputError("there is not one ramp for each feature, or the basis is not `hat`")
+        if self.ranges is not None and self.ranges.shape != (2, d):
+            raise InputError("there is not one range for each feature")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function."""
@@ -442,6 +445,7 @@ class BinExpander(Expander):
             drawn.n_features, tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features)),
             blocks.sum(count_missing) > 0, self.basis, self.linear, float(self.strength), float(self.interaction_strength),
             np.zeros((0, 2), dtype=np.int64), None if directions is None or self.basis != "hat" else directions != 0,
+            np.array([blocks.ranges.low, blocks.ranges.high]),
         )  # fmt: skip
         if not self.interactions:
             return fitted

@@ -6,7 +6,7 @@ shape of this feature. The rows and the columns of the grid of an interaction th
 is the product of the shares of its row and its column.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -23,6 +23,8 @@ from aucdist.maps.bins import BinMap
 from aucdist.parameters import frozen
 
 CONSTANT, ROUNDING = "constant", "rounding"
+BETWEEN = " & "
+"""What stands between the names of two features that interact."""
 PREFIX = "adds_"
 """The prefix of the names of contributions in tables that also have scores or columns of the data."""
 MIN_SHARE = 0.005
@@ -48,6 +50,10 @@ class Shape:
         Share of the training rows with a value that are in each bin.
     missing : float or None
         Contribution of a missing value; None if the training rows had none.
+    means : ndarray of shape (n_bins,), float64
+        The mean of the training values in each bin.
+    extremes : ndarray of shape (2,), float64
+        The smallest and the largest training value; infinite in models of older versions, and in scorecards.
     """
 
     feature: int
@@ -55,11 +61,20 @@ class Shape:
     values: ndarray
     shares: ndarray
     missing: float | None
+    means: ndarray
+    extremes: ndarray
 
     @property
     def spread(self) -> float:
         """Standard deviation of the contribution over the training rows with a value."""
         return float(np.sqrt(self.shares @ (self.values - self.shares @ self.values) ** 2))
+
+    @property
+    def distinct(self) -> bool:
+        """Whether each bin has one training value, since each edge is in the middle of two means."""
+        middles = 0.5 * self.means[1:] + 0.5 * self.means[:-1]
+        gaps = np.append(middles - self.edges, self.extremes - self.means[[0, -1]])
+        return bool(np.abs(gaps).max() <= 1e-9 * np.abs(self.means).max())
 
     @property
     def cells(self) -> ndarray:
@@ -86,10 +101,10 @@ class InteractionShape:
     """
 
     features: tuple[int, int]
-    edges: tuple[ndarray, ndarray]
+    edges: tuple[ndarray, ...]
     missing: tuple[bool, bool]
     values: ndarray
-    shares: tuple[ndarray, ndarray]
+    shares: tuple[ndarray, ...]
 
     @property
     def spread(self) -> float:
@@ -114,6 +129,11 @@ class Additive:
     constant: float
     shapes: tuple[Shape, ...]
     interactions: tuple[InteractionShape, ...]
+
+    @property
+    def tables(self) -> list[ndarray]:
+        """The contribution in each cell of each code: those of the shapes, then those of the interactions."""
+        return [*(shape.cells for shape in self.shapes), *(part.values for part in self.interactions)]
 
 
 def additive(fitted: FittedMap | None, w: ndarray, intercept: float = 0.0) -> Additive:
@@ -143,26 +163,24 @@ def additive(fitted: FittedMap | None, w: ndarray, intercept: float = 0.0) -> Ad
     n = len(fitted.used)
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     tables = np.split(table, fitted.code_basis.starts[1:-1])
-    feature_cells = {int(j): tables[k].copy() for k, j in enumerate(fitted.used)}
+    feature_cells = {j: tables[k].copy() for k, j in enumerate(fitted.used.tolist())}
     constant, interactions = intercept, []
-    for k, (a, b) in enumerate(fitted.interactions):
+    for k, (a, b) in enumerate(fitted.interactions.tolist()):
         grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
         edges, shares = [], []
         for j in (a, b):
-            rows, missing = fitted.grid(j).astype(np.int64), int(fitted.missing[j])
+            rows = fitted.grid(j)[int(fitted.missing[j]) :]
             # the edges at which rows of the grid end
-            edges.append(fitted.bins[j].edges[np.flatnonzero(np.diff(rows[missing:]))])
-            shares.append(np.bincount(rows[missing:], fitted.bins[j].shares, minlength=fitted.grid_size(j)))
+            edges.append(fitted.bins[j].edges[np.flatnonzero(np.diff(rows))])
+            shares.append(np.bincount(rows, fitted.bins[j].shares, minlength=fitted.grid_size(j)))
         row_means, column_means = grid @ shares[1], shares[0] @ grid
         middle = float(shares[0] @ row_means)
-        feature_cells[int(a)] += (row_means - middle)[fitted.grid(a)]
-        feature_cells[int(b)] += (column_means - middle)[fitted.grid(b)]
+        feature_cells[a] += (row_means - middle)[fitted.grid(a)]
+        feature_cells[b] += (column_means - middle)[fitted.grid(b)]
         constant += middle
         values = grid - row_means[:, np.newaxis] - column_means + middle
         first = bool(fitted.missing[a]), bool(fitted.missing[b])
-        interactions.append(
-            InteractionShape((int(a), int(b)), (edges[0], edges[1]), first, values, (shares[0], shares[1]))
-        )
+        interactions.append(InteractionShape((a, b), tuple(edges), first, values, tuple(shares)))
     shapes = []
     for j, cells in feature_cells.items():
         bins, missing = fitted.bins[j], bool(fitted.missing[j])
@@ -170,7 +188,8 @@ def additive(fitted: FittedMap | None, w: ndarray, intercept: float = 0.0) -> Ad
         centre = float(bins.shares @ values)
         constant += centre
         gap = float(cells[0]) - centre if missing else None
-        shapes.append(Shape(j, bins.edges, values - centre, bins.shares, gap))
+        extremes = np.array([-np.inf, np.inf]) if fitted.ranges is None else fitted.ranges[:, j]
+        shapes.append(Shape(j, bins.edges, values - centre, bins.shares, gap, bins.means, extremes))
     return Additive(constant, tuple(shapes), tuple(interactions))
 
 
@@ -192,8 +211,7 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> ndarray:
         The sum of a row plus ``parts.constant`` is its score.
     """
     codes = fitted.codes(block)
-    tables = *(shape.cells for shape in parts.shapes), *(part.values.ravel() for part in parts.interactions)
-    columns = [table[codes[:, k]] for k, table in enumerate(tables)]
+    columns = [table.ravel()[codes[:, k]] for k, table in enumerate(parts.tables)]
     return np.column_stack(columns) if columns else np.zeros((block.n_samples, 0))
 
 
@@ -216,10 +234,9 @@ def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[nda
     """
     by_feature, shapes = {shape.feature: shape for shape in other.shapes}, []
     for shape in parts.shapes:
-        feature_values = by_feature.get(shape.feature)
-        values = np.zeros(len(shape.values))
-        if feature_values is not None:
-            values = feature_values.values[np.searchsorted(feature_values.edges, fitted.bins[shape.feature].means)]
+        same, values = by_feature.get(shape.feature), np.zeros(len(shape.values))
+        if same is not None:
+            values = same.values[np.searchsorted(same.edges, fitted.bins[shape.feature].means)]
         shapes.append(values - shape.shares @ values)
     return shapes
 
@@ -243,41 +260,65 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
         the training rows. Neighbouring bins with equal points are merged. Interactions are left out: see
         `InteractionShape.values`.
     """
-    reach = sum(float(np.ptp(shape.cells)) for shape in parts.shapes)
-    scale = total / reach if reach > 0 else 0.0
-    table: list[Any] = []
-    for shape in parts.shapes:
-        points = np.round((shape.cells - shape.cells.min()) * scale, 1)
-        if shape.missing is not None:
-            table.append((features[shape.feature], np.nan, np.nan, points[0], np.nan))
-            points = points[1:]
-        last = np.flatnonzero(np.append(np.diff(points) != 0.0, True))
-        ends = np.concatenate(([-np.inf], shape.edges, [np.inf]))
-        for first, end in zip(np.append(0, last[:-1] + 1), last, strict=True):
-            share = shape.shares[first : end + 1].sum()
-            table.append((features[shape.feature], ends[first], ends[end + 1], points[end], share))
+    from aucdist.report.sections import cells_of, point_lines
+
+    columns = [(features[s.feature], s.spread, s, cells_of(s, (-np.inf, np.inf))) for s in parts.shapes]
+    table = [
+        (name, *((np.nan, np.nan) if values[0] == "missing" else (values[0][0], values[-1][1])), points, share)
+        for name, values, points, share in point_lines(columns, total)
+    ]
     return pd.DataFrame(table, columns=["feature", "above", "up to", "points", "share"])
 
 
 def explanation(
-    block: Block, features: Sequence[str], w: ndarray, intercept: float, fitted: FittedMap | None
+    block: Block,
+    features: Sequence[str],
+    w: ndarray,
+    intercept: float,
+    fitted: FittedMap | None,
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> pd.DataFrame:
     """Return what each feature, and each interaction, adds to the score of each row.
 
     `block`: rows as the model's feature map takes them, or as the weights do.
     `w`: of shape (n_weights,), float64.
+    `categories`: of each categorical column, as in `Schema`: the terms of all features of such a column are added up.
     Returns a column for each contribution, and last ``constant``, with an underscore where a feature has that name: the sum of a
         row is its score.
     Raises InputError for a map that mixes features.
     """
-    names, constant = contribution_names(features, fitted), intercept
+    (_, places), constant = _places_of(features, categories or {}, fitted), intercept
     if isinstance(fitted, BinMap):
         parts = additive(fitted, w, intercept)
         values, constant = contributions(fitted, parts, block), parts.constant
     else:
         values = as_dense(block.X).astype(np.float64, copy=False) * w
-    values = np.column_stack((values, np.full(len(values), constant)))
-    return pd.DataFrame(values, columns=[*names, _free_name(CONSTANT, names)])
+    columns = [values[:, among].sum(axis=1) for among in places.values()]
+    values = np.column_stack((*columns, np.full(len(values), constant)))
+    return pd.DataFrame(values, columns=[*places, _free_name(CONSTANT, places)])
+
+
+def _places_of(
+    features: Sequence[str], categories: Mapping[str, Sequence[str]], fitted: FittedMap | None
+) -> tuple[list[str], dict[str, list[int]]]:
+    """Return the column of each feature, and the places of the contributions of each column, or of two that interact."""
+    is_category, places = category_features(categories), dict[str, list[int]]()
+    columns = [is_category.get(name, (name,))[0] for name in features]
+    for place, name in enumerate(contribution_names(columns, fitted)):
+        places.setdefault(name, []).append(place)
+    return columns, places
+
+
+def _features_of_parts(features: Sequence[str], fitted: FittedMap | None) -> list[tuple[int, ...]]:
+    """Return the positions of the feature, or of the two that interact, of each contribution."""
+    if fitted is None:
+        return [(j,) for j in range(len(features))]
+    if not isinstance(fitted, BinMap):
+        raise InputError(
+            f"the feature map, {type(fitted).__name__}, mixes all features, so a score is no sum of their terms: use "
+            "features='bins' or none, or features={'map': 'auto', 'readable': True} in place of features='auto'"
+        )
+    return [*((int(j),) for j in fitted.used), *map(tuple, fitted.interactions.tolist())]
 
 
 def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
@@ -285,14 +326,7 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
 
     Raises InputError for a map that mixes features.
     """
-    if fitted is None:
-        return list(features)
-    if not isinstance(fitted, BinMap):
-        raise InputError(
-            f"the feature map, {type(fitted).__name__}, mixes all features, so a score is no sum of their terms: use "
-            "features='bins' or none, or features={'map': 'auto', 'readable': True} in place of features='auto'"
-        )
-    return [features[j] for j in fitted.used] + [f"{features[a]} & {features[b]}" for a, b in fitted.interactions]
+    return [BETWEEN.join(features[j] for j in of_part) for of_part in _features_of_parts(features, fitted)]
 
 
 def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]) -> list[str]:
@@ -307,15 +341,14 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
         columns = [f"{PREFIX}{name}{suffix}" for name in (*feature_names, _free_name(CONSTANT, feature_names))]
         names += columns
         roundings.append(_free_name(f"{PREFIX}{ROUNDING}{suffix}", columns))
-    n, taken = len(names) + len(roundings) - 1, set[str]()
-    if n > MAX_CONTRIBUTIONS:
+    all_names = pd.Index([*names, *roundings])
+    if len(all_names) > MAX_CONTRIBUTIONS + 1:
         raise InputError(
-            f"a score has {n} contributions, and at most {MAX_CONTRIBUTIONS} can be written: leave contributions out"
+            f"a score has {len(all_names) - 1} contributions, and at most {MAX_CONTRIBUTIONS} can be written: leave contributions"
+            " out"
         )
-    for name in (*names, *roundings):
-        if name in taken:
-            raise InputError(f"two contributions have the name {name!r}: rename the feature of this name")
-        taken.add(name)
+    for name in all_names[all_names.duplicated()]:
+        raise InputError(f"two contributions have the name {name!r}: rename the feature of this name")
     return names
 
 
@@ -330,13 +363,12 @@ def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], su
     `names`: as `exported_names` returns them.
     `suffix`: what the name of the rounding ends in.
     """
-    columns, total = table.to_numpy().T, np.zeros(len(scores))
-    for column in columns:
-        total = total + column
-    return dict(zip(names, columns, strict=True)) | {_free_name(f"{PREFIX}{ROUNDING}{suffix}", names): scores - total}
+    values = table.to_numpy()
+    rounding = scores - values.cumsum(axis=1)[:, -1]  # the sum from the first to the last
+    return dict(zip(names, values.T, strict=True)) | {_free_name(f"{PREFIX}{ROUNDING}{suffix}", names): rounding}
 
 
-def _free_name(name: str, taken: Sequence[str]) -> str:
+def _free_name(name: str, taken: Collection[str]) -> str:
     """Append underscores to a name until it differs from all names that are taken."""
     while name in taken:
         name += "_"
@@ -372,20 +404,11 @@ def reasons(
     `w`: of shape (n_weights,), float64.
     Raises InputError for a map that mixes features.
     """
-    is_category = category_features(categories)
-    columns = [is_category.get(name, (name,))[0] for name in features]
-    adds = explanation(block, features, w, 0.0, fitted).to_numpy()[:, :-1]
-    of_parts = [(j,) for j in range(len(features))]
-    if isinstance(fitted, BinMap):
-        of_parts = [*((int(j),) for j in fitted.used), *map(tuple, fitted.interactions.tolist())]
-    places: dict[str, list[int]] = {}
-    for place, of_part in enumerate(of_parts):
-        places.setdefault(" & ".join(columns[j] for j in of_part), []).append(place)
-    total = np.column_stack([adds[:, among].sum(axis=1) for among in places.values()])
+    columns, places = _places_of(features, categories, fitted)
+    total = explanation(block, features, w, 0.0, fitted, categories).to_numpy()[:, :-1]
     if not isinstance(fitted, BinMap):
         return Reasons(list(places), None, total)
-    parts = additive(fitted, w)
-    tables = [*(shape.cells for shape in parts.shapes), *(interaction.values for interaction in parts.interactions)]
+    of_parts, tables = _features_of_parts(features, fitted), additive(fitted, w).tables
 
     def cell(value: int | None, j: int) -> Any:
         """Return the place in a table: a value is a cell of a number, or a 0/1 feature of a category; None for the others."""
@@ -393,7 +416,7 @@ def reasons(
 
     least = []
     for among in places.values():
-        values: list[Iterable[int | None]] = []
+        values = list[Any]()
         for axis, j in enumerate(of_parts[among[0]]):
             known = {of_parts[k][axis] for k in among}
             # a category of all or of no training rows has no shape, so its contribution is 0

@@ -34,9 +34,10 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened, shown
 from aucdist.data.storage.urls import Url, secret_urls
+from aucdist.drift.leaks import RowDigests, count_known
 from aucdist.errors import InputError, Json
 from aucdist.metrics.decisions import Costs, DecisionCosts
-from aucdist.model import digest_of_model, load_model, model_folder
+from aucdist.model import DIGESTS, digest_of_model, load_model, model_folder
 from aucdist.model.linear_model import LinearModel
 
 LARGEST_COSTS = b"aucdist.largest_costs_of_classes"
@@ -330,11 +331,10 @@ def plan_scoring(
     source = source_for_scoring(source, loaded).model_copy(update=changes).pinned()
     digest = digest_of_model(model)
     sharded = manifest_of(source)
-    manifest = sharded and sharded.url
-    key_parts: list[Any] = [digest, fingerprint_of(source), manifest, opening.get("n_parts")]
-    key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top) + [copied] * bool(copied)
-    if cost:
-        key_parts += [asdict(cost), "of each class"]
+    key_parts = [
+        digest, fingerprint_of(source), sharded and sharded.url, opening.get("n_parts"), contributions, top, copied,
+        cost and asdict(cost),
+    ]  # fmt: skip
     key = files.sha256_of(json.dumps(key_parts).encode())
     reader = _reader_of_earlier_run(output, key, source)
     if reader is None:
@@ -397,11 +397,19 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
 
 
 @functools.lru_cache(maxsize=2)
-def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
+def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel, RowDigests]:
     scoring = read_scoring(url.rpartition("/")[0])
     if scoring.key != key or scoring.reader is None:
         raise _replaced(scoring.output)
-    return scoring, load_model(scoring.model)
+    return scoring, load_model(scoring.model), read_seen(scoring.model)
+
+
+def read_seen(model: str) -> RowDigests:
+    """Return the digests of the training rows of a model, none if it does not store them. `model`: as `load_model` takes it."""
+    url = f"{model_folder(model)}/{DIGESTS}"
+    return (
+        RowDigests.from_bytes(files.read_bytes(url), shown(url)) if files.exists(url) else RowDigests(np.zeros(0, "u8"))
+    )
 
 
 def _replaced(output: str) -> InputError:
@@ -424,10 +432,10 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
     Returns
     -------
     dict
-        ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.model.batch_scoring.RowCosts.costs_of_file`.
+        ``file``, ``rows`` and ``training_rows``, and ``cost`` if decisions have one: see `RowCosts.costs_of_file`.
     """
-    scoring, model = _scoring_at(url, key)
-    reader, index, cost = scoring.rows, index_of(item), scoring.cost
+    scoring, model, seen = _scoring_at(url, key)
+    reader, index, cost, known = scoring.rows, index_of(item), scoring.cost, [0, 0]
     part, rows = scoring.part(index), reader.rows[index]
     columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
     columns = columns | dict.fromkeys(scoring.copied, pa.string())
@@ -454,7 +462,8 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
             table = table.add_column(1, name, texts)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
-    done = {"file": part.rpartition("/")[2], "rows": rows}
+        known = count_known(model.encoded(block.X), seen).tolist()
+    done = {"file": part.rpartition("/")[2], "rows": rows, "training_rows": known}
     return done if cost is None else done | {"cost": cost.costs_of_file(part)}
 
 
@@ -522,11 +531,14 @@ def write_summary(scoring: Scoring, parts: Sequence[Json]) -> Json:
     -------
     dict
         ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
-        not have, of the columns that have some. ``cost`` if decisions have one: see
-        `aucdist.model.batch_scoring.RowCosts.mean_cost`.
+        not have, of the columns that have some. ``training_rows``: how many of the rows that were scored now could be looked up
+        among the training rows, and how many were there. ``cost`` if decisions have one: see `RowCosts.mean_cost`.
     """
-    done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
-    done |= {"parts": len(parts), "missing": scoring.rows.missing, "unknown": scoring.rows.unknown}
+    done: Json = {
+        "output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts), "parts": len(parts),
+        "missing": scoring.rows.missing, "unknown": scoring.rows.unknown,
+        "training_rows": np.sum([part["training_rows"] for part in parts], axis=0).tolist(),
+    }  # fmt: skip
     if scoring.cost is not None:
         done["cost"] = scoring.cost.mean_cost([part["cost"] for part in parts])
     listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]

@@ -211,7 +211,7 @@ class LinearModel:
             return self.preprocessor.transform(block)
 
     def explain(self, X: Any) -> "pd.DataFrame":
-        """Return what each feature, and each interaction, adds to the score of each row, of a model of two classes.
+        """Return what each column, and each interaction, adds to the score of each row, of a model of two classes.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class LinearModel:
         DataFrame
             A column for each contribution, and ``constant``: the sums of its rows are the scores. A feature of a model of bins
             contributes its shape, whose mean over the training rows is 0. Without a feature map, it contributes its weight
-            times its encoded value.
+            times its encoded value. The terms of all categories of a column are added up.
 
         Raises
         ------
@@ -232,7 +232,10 @@ class LinearModel:
         """
         from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
 
-        return explanation(self.encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
+        schema = self.schema
+        return explanation(
+            self.encoded(X), schema.feature_names, self.coef, self.intercept, self.feature_map, schema.categories
+        )
 
     def contribution_names(self) -> list[str]:
         """Return the column names of contributions: ``adds_`` and the name from `explain`, with the constant last.

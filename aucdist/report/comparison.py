@@ -7,7 +7,7 @@ from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, find_metric
 from aucdist.report import plots
-from aucdist.report.text import count_text, difference_sentence, difference_text, number_text, render_template
+from aucdist.report.text import difference_sentence, difference_text, number_text, render_template
 
 OF_CLASSES = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"
@@ -40,12 +40,12 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
                 if name.partition("@")[0] in WITHIN_GROUPS:
                     method = "sign-flip test of groups"
             tests.append(_tests(heading, method, pairs))
-    figures, texts = {}, sentences(result)
-    for name, heading in (("roc", "ROC curves"), ("roc-low", "ROC curves at low false positive rates")):
-        if curves:
-            figures[name] = plots.inline_svg(
-                name, heading, " ".join(texts), plots.roc_curves, curves=curves, log_x=name == "roc-low"
-            )
+    texts = sentences(result)
+    figures = {
+        name: plots.inline_svg(name, heading, " ".join(texts), plots.roc_curves, curves=curves, log_x=name == "roc-low")
+        for name, heading in (("roc", "ROC curves"), ("roc-low", "ROC curves at low false positive rates"))
+        if curves
+    }
     return render_template(
         Path(__file__).with_name("comparison.html"),
         title=f"Comparison of {len(runs)} runs",
@@ -53,7 +53,8 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         sentences=texts,
         warnings=[f"{run['name']}: {text}" for run in runs for text in run.get("warnings", ())],
         columns=columns,
-        class_noun="topic" if result.get("topics") else "class",
+        level=LEVEL,
+        p_text=p_text,
         classes=sorted(result.get("classes", ()), key=lambda row: (min(row["auc"].values()), row["name"])),
         tests=tests,
         figures=figures,
@@ -98,14 +99,6 @@ def p_text(p: float) -> str:
 
 def _tests(heading: str, method: str, tests: Sequence[Json]) -> Json:
     """Return a section of tests; of several classes the smallest p-values come first."""
-    by_class = "class" in tests[0]
-    if by_class:
+    if "class" in tests[0]:
         tests = sorted(tests, key=lambda test: (test["p_holm"], -abs(test["value"]), test["class"]))
-    corrected = f"; p-values corrected for {count_text(len(tests))} comparisons by Holm's method" * (len(tests) > 1)
-    rows = [
-        test
-        | {name: difference_text(test[name]) for name in ("value", "low", "high")}
-        | {"p": p_text(test["p_value"]), "corrected": p_text(test["p_holm"]), "significant": test["p_holm"] <= LEVEL}
-        for test in tests
-    ]
-    return {"heading": heading, "method": method + corrected, "rows": rows, "of_classes": by_class}
+    return {"heading": heading, "method": method, "rows": tests}

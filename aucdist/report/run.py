@@ -435,7 +435,6 @@ def _several(report: Report) -> Json:
             "largest": [(i, j) for i, j in places if table[i, j] > 0 and i != j],
         }
     return {
-        "class_noun": "topic" if run["topics"] else "class",
         "which": "test" if tested else "training",
         "sentences": [*said, ("Certificates", objectives_text(run))],
         "warnings": texts,

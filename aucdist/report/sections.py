@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -24,11 +24,11 @@ MAX_INTERACTIONS = 8
 """The largest number of interactions that are drawn, those with the widest spread."""
 FEW_ROWS = 20
 """Steps of a shape with fewer training rows than this are drawn as a thin line."""
-SKEWED = 0.02
+SKEWED = 0.05
 """If a bin is narrower than this part of the axis, times its share of the rows, all bins get the same width."""
 Column = tuple[str, float, Any, list[tuple[Any, float, float]]]
 """Name, spread, first shape, and cells: value, share of the rows, and what it adds to the score. A value is a category,
-"missing", or the two ends of a bin."""
+"missing", or the two ends of a bin, which are equal if the bin has one training value."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
 """The mark of the direction of a shape, and what its description begins with."""
 
@@ -47,16 +47,9 @@ def search_section(search: Json) -> Json:
     return {
         "result": search,
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 else None,
-        "table": {
-            "parameters": list(search["best"]),
-            "metric": metric.heading,
-            "n_left_out": len(table) - len(rows),
-            "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
-        },
-        "classes": sorted(
-            search.get("of_classes", {}).get("rows", ()),
-            key=lambda row: math.inf if row["mean"] is None else metric.sign * row["mean"],
-        ),
+        "metric": metric.heading,
+        "rows": rows,
+        "sign": metric.sign,
     }
 
 
@@ -69,7 +62,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
     numbers = [(row["parameters"][name], row["mean"], row["standard_error"]) for row in rows]
     x, means, errors = np.array(numbers, dtype=float).T  # None becomes NaN
     heading = find_metric(search["metric"]).heading
-    chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
+    chosen = [row["parameters"] for row in rows].index(search["best"])
 
     def draw(axes: Any) -> None:
         """Draw the means, with bars of one standard error."""
@@ -108,7 +101,6 @@ def additive_section(
     """
     features = schema.feature_names
     categories = {} if bands or (directions is not None and directions.any()) else schema.categories
-    binary = {features[shape.feature] for shape in parts.shapes if np.round(shape.edges, 9).tolist() == [0.5]}
     drawn = _columns(parts.shapes, features, categories)
     band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
     added = [adds for *_, cells in drawn for *_, adds in cells]
@@ -131,14 +123,15 @@ def additive_section(
     interactions = sorted((shape for shape in parts.interactions if shape.spread > 0), key=lambda shape: -shape.spread)
     ranking, heats = [(name, spread) for name, spread, *_ in drawn], []
     widest = max((float(np.abs(interaction.values).max()) for interaction in interactions), default=0.0)
+    distinct = {features[shape.feature]: shape.means for shape in parts.shapes if shape.distinct}
     for k, interaction in enumerate(interactions):
         names = [features[j] for j in interaction.features]
-        ranking.append((" & ".join(names), interaction.spread))
+        title, note = " & ".join(names), _ends_text(interaction.values)
+        ranking.append((title, interaction.spread))
         if k < MAX_INTERACTIONS:
-            title, note = " and ".join(names), _ends_text(interaction.values)
             svg = plots.inline_svg(
                 f"interaction-{k}", title, note, interaction_plot, min(HEIGHT, 130.0 + 24.0 * len(interaction.values)),
-                interaction=interaction, names=names, binary=binary, reach=widest,
+                interaction=interaction, names=names, distinct=distinct, reach=widest,
             )  # fmt: skip
             heats.append({"name": title, "note": note, "figure": svg})
     return {
@@ -148,8 +141,7 @@ def additive_section(
         "n_halves": n_halves,
         "interactions": heats,
         "widest": widest,
-        "points": _points(_columns(parts.shapes, features, schema.categories)),
-        "binary": binary,
+        "points": point_lines(_columns(parts.shapes, features, schema.categories)),
     }
 
 
@@ -163,10 +155,7 @@ def _columns(shapes: Sequence[Any], features: Sequence[str], categories: Mapping
     rows = []
     for name, members in columns.items():
         (_, shape), *_ = members
-        values, spread = itertools.pairwise([-math.inf, *shape.edges.tolist(), math.inf]), shape.spread
-        cells: list[tuple[Any, float, float]] = list(zip(values, shape.shares, shape.values, strict=True))
-        if shape.missing is not None:
-            cells.insert(0, ("missing", math.nan, shape.missing))
+        spread, cells = shape.spread, cells_of(shape, shape.extremes)
         if name in categories:  # a row adds all shapes: one at 1, the others at 0
             absent = sum(shape.values[0] for _, shape in members)
             cells = [(value, s.shares[-1], absent + (s.values[-1] - s.values[0])) for value, s in members]
@@ -178,12 +167,21 @@ def _columns(shapes: Sequence[Any], features: Sequence[str], categories: Mapping
     return sorted(rows, key=lambda row: -row[1])
 
 
-def _points(columns: Sequence[Column]) -> list[Any]:
+def cells_of(shape: Any, extremes: Sequence[float]) -> list[tuple[Any, float, float]]:
+    """Return the cells of a shape; the outer ends of its bins are `extremes`."""
+    values = list(itertools.pairwise([extremes[0], *shape.edges, extremes[1]]))
+    if shape.distinct and math.isfinite(extremes[0]):
+        values = [(mean, mean) for mean in shape.means]
+    cells: list[tuple[Any, float, float]] = list(zip(values, shape.shares, shape.values, strict=True))
+    return cells if shape.missing is None else [("missing", math.nan, shape.missing), *cells]
+
+
+def point_lines(columns: Sequence[Column], total: int = 100) -> list[Any]:
     """Return lines of column, values, points and share; neighbouring bins, or categories, with equal points are one line."""
     ends = [(min(added), max(added)) for *_, cells in columns for added in [[adds for *_, adds in cells]]]
-    reach, lines = sum(high - low for low, high in ends), []
+    scale, lines = total / (sum(high - low for low, high in ends) or math.inf), []
     for (name, _, _, cells), (low, _) in zip(columns, ends, strict=True):
-        rows = [(round(100 * (adds - low) / reach, 1), value, share) for value, share, adds in cells]
+        rows = [(round(scale * (adds - low), 1), value, share) for value, share, adds in cells]
         if isinstance(cells[-1][0], str):  # categories
             rows.sort(key=lambda row: row[0])
         for (points, _), equal in itertools.groupby(rows, lambda row: (row[0], row[1] == "missing")):
@@ -213,15 +211,19 @@ def shape_plot(
     `band`: the lowest and the highest contribution of other fits in each bin.
     `n_rows`: the number of training rows, where steps with few of them are to be thin.
     """
-    low, (first, last) = -1.08 * reach, shape.edges[[0, -1]].tolist()
-    # the outer bins are as wide as their neighbours; differences of halves, because the difference of two floats may overflow
-    steps = np.diff(shape.edges / 2).tolist() or [max(abs(first), 1.0) / 4]
-    ends = np.nan_to_num(np.concatenate(([first - 2 * steps[0]], shape.edges, [last + 2 * steps[-1]])))
-    widths = np.diff(ends / 2)
-    if (shape.shares * SKEWED * widths.sum() > widths).any():
+    low, edges, ends = -1.08 * reach, shape.edges, shape.extremes
+    # an older model does not know its ends: the mean of an outer bin is then in its middle
+    if shape.distinct or np.abs(ends).max() > 1e308:
+        with np.errstate(over="ignore"):
+            ends = 2.0 * shape.means[[0, -1]] - edges[[0, -1]]
+    ends = np.nan_to_num(np.concatenate((ends[:1], edges, ends[1:])))
+    widths, values = np.diff(ends / 2), shape.means if shape.distinct else edges
+    skewed = (shape.shares * SKEWED * widths.sum() > widths).any()
+    if skewed:
         ends, name = np.arange(len(shape.values) + 1.0), f"{name}, bins of equal width"
-        at, texts = _edge_ticks(shape.edges, 1.0)
-        axes.set(xticks=at, xticklabels=texts)
+    if skewed or shape.distinct:
+        at, texts = _ticks(values)
+        axes.set(xticks=(at + (0.5 if shape.distinct else 1.0) if skewed else values[at]).tolist(), xticklabels=texts)
     heights = low + 0.5 * reach * shape.shares / shape.shares.max()
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
     axes.axhline(0.0, color=MUTED)
@@ -235,21 +237,21 @@ def shape_plot(
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
-def _edge_ticks(edges: np.ndarray, first: float) -> tuple[list[float], list[str]]:
-    """Return the positions and the texts of at most six edges between bins of width 1, with enough digits to distinguish them.
-
-    `first`: the position of the first edge.
-    """
-    step = max(1, -(-len(edges) // 6))
-    shown = edges[::step].tolist()
-    digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
-    return [step * k + first for k in range(len(shown))], [grid_text(edge, digits) for edge in shown]
+def _ticks(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Return the positions of at most six values, and texts that have enough digits to distinguish them."""
+    values = np.where(np.abs(values) < 1e-12 * np.abs(values).max(), 0.0, values)
+    at = np.arange(0, len(values), max(1, -(-len(values) // 6)))
+    shown = values[at].tolist()
+    digits = next((d for d in range(3, 17) if len({grid_text(value, d) for value in shown}) == len(shown)), 17)
+    return at, [grid_text(value, digits) for value in shown]
 
 
-def interaction_plot(axes: Any, interaction: Any, names: Sequence[str], binary: Collection[str], reach: float) -> None:
+def interaction_plot(
+    axes: Any, interaction: Any, names: Sequence[str], distinct: Mapping[str, np.ndarray], reach: float
+) -> None:
     """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features.
 
-    `binary`: the names of 0/1 features.
+    `distinct`: the values of each feature whose bins have one value each.
     `reach`: the largest absolute contribution of any interaction: all heat maps have one scale of colours.
     """
     for (row, column), value in np.ndenumerate(interaction.values):
@@ -258,7 +260,10 @@ def interaction_plot(axes: Any, interaction: Any, names: Sequence[str], binary: 
     n_rows, n_columns = interaction.values.shape
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
     for axis, name, edges, missing in zip("yx", names, interaction.edges, interaction.missing, strict=True):
-        at, texts = ([missing, missing + 1], ["0", "1"]) if name in binary else _edge_ticks(edges, 0.5 + missing)
+        values = distinct.get(name, edges)
+        merged = len(values) != len(edges) + 1
+        at, texts = _ticks(edges if merged else values)
+        at = (at + missing + 0.5 * merged).tolist()
         axes.set(
             **{f"{axis}ticks": [0.0] * bool(missing) + at, f"{axis}ticklabels": ["missing"] * bool(missing) + texts}
         )

@@ -186,7 +186,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 
 
 def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
-    """Return (label, text) for a threshold: its result, how it was set, and other models with the same number of alerts.
+    """Return (label, text) for a threshold: its result, how it was set, and other models with as many alerts.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     `baselines`: those of the run.
@@ -201,7 +201,7 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         right = f": {n_right:,} of the {n_alerts:,} flagged {'row is' if n_alerts == 1 else 'rows are'} positive"
         missed = f": {n_pos - n_right:,} of {n_pos:,} positive {'row is' if n_pos == 1 else 'rows are'} missed"
         if n_alerts and baselines:
-            others = f"With the same {n_alerts:,} alerts, this model finds {n_right:,} positive rows"
+            others = f"With {n_alerts:,} alerts each, this model finds {n_right:,} positive rows"
             for row in baselines:
                 others += f"; {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
                 if test := row["differences"].get("recall"):  # whole rows, and no interval gets narrower
@@ -223,7 +223,7 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         "Threshold": set_for_text(point),
         "Target": _beside_target(point),
         "Guarantee": guarantee_text(point),
-        "Same alerts": others,
+        "As many alerts": others,
     }
     return [(label, text) for label, text in described.items() if text]
 
@@ -485,6 +485,7 @@ FILTERS = {
     "auc": auc_text,
     "auc_with_interval": auc_with_interval,
     "count": count_text,
+    "difference": difference_text,
     "excess": lambda excess: _unbroken(excess_text(excess)),
     "number": number_text,
     "parameters": parameters_text,

@@ -1,6 +1,5 @@
 """The page of a watch: small multiples over all batches."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,9 +7,7 @@ from aucdist.errors import Json
 from aucdist.metrics.guarantees import ALARM_E_VALUE
 from aucdist.report.text import GUARANTEES, percent_text, render_template
 
-MAX_FEATURES = 60
 MIN_PSI = 0.1
-WIDTH, HEIGHT, EDGE = 240.0, 76.0, 6.0
 NAMES = {
     "macro_auc": "Mean AUC of the classes", "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall",
     "fpr": "False positive rate", "precision": "Precision", "alerts": "Share of alerts",
@@ -107,15 +104,9 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
                 None,
             ),
         ],
-        features=features[:MAX_FEATURES],
-        hidden=max(len(features) - MAX_FEATURES, 0),
+        features=features,
         least=MIN_PSI,
         batches=[record | {"alarms": list(map(alarm_text, _alarms(record)[:12]))} for record in reversed(records)],
-        width=WIDTH,
-        height=HEIGHT,
-        edge=EDGE,
-        x=_x,
-        y=_y,
     )
 
 
@@ -170,14 +161,3 @@ def _metric(name: str, records: Sequence[Json]) -> Json:
         "low": min(v["low"] for v in shown),
         "high": max(v["high"] for v in shown),
     }
-
-
-def _x(i: int, n: int) -> float:
-    """Return the horizontal position of the i-th of n batches. The last one is always at the same position."""
-    return WIDTH - 34.0 - (n - 1 - i) * min((WIDTH - 34.0 - EDGE) / max(n - 1, 1), 16.0)
-
-
-def _y(value: float, low: float, high: float) -> float:
-    """Return the vertical position of a value in a picture, from the top."""
-    share = (value - low) / (high - low) if high > low and math.isfinite(value) else 0.5
-    return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)

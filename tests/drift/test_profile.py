@@ -278,7 +278,7 @@ def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None
 def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
     known = RowDigests(np.array([1, 5, 9], dtype=np.uint64))
     assert RowDigests.from_bytes(npy_of(known.kept), "f").kept.tolist() == [1, 5, 9]
-    assert RowDigests(np.zeros(0, dtype=np.uint64)).look_up(np.array([3], dtype=np.uint64)) == (1, 0)
+    assert RowDigests(np.zeros(0, dtype=np.uint64)).look_up(np.array([3], dtype=np.uint64)) == (0, 0)
     unsorted = npy_of(np.array([5, 1], dtype=np.uint64))
     for data, message in ((b"x", "damaged"), (unsorted, "do not ascend")):
         with pytest.raises(InputError, match=message):

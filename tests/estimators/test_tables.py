@@ -149,7 +149,9 @@ def binned() -> PairwiseHingeClassifier:
 
 
 def test_what_a_model_says_of_features_has_their_names(binned, monkeypatch):
-    assert list(binned.explain(FRAME).columns) == [*NAMES, "constant"]
+    assert list(binned.explain(FRAME).columns) == [*FRAME, "constant"]  # one term for each column
+    texts = binned.explain(FRAME)["text"].groupby(FRAME["text"], observed=True)
+    assert (texts.max() - texts.min()).max() < 1e-12  # what the category of the row adds, whatever the others are
     np.testing.assert_allclose(binned.explain(FRAME).sum(axis=1), binned.decision_function(FRAME), atol=1e-12)
     monkeypatch.setattr("aucdist.report.plots.inline_svg", lambda identifier, name, *rest: f"[{name}]")  # draws nothing
     widest = max(binned.shapes().shapes, key=lambda shape: shape.spread)

@@ -22,7 +22,7 @@ from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.export.portable import edges_in_units
-from aucdist.maps.explain import MAX_CONTRIBUTIONS, exported_names, with_rounding
+from aucdist.maps.explain import MAX_CONTRIBUTIONS, explanation, exported_names, with_rounding
 from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap, Link, LinkMap
@@ -216,10 +216,13 @@ def models_of_contributions(tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def explained(model: LinearModel, file: Path) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return what `LinearModel.explain` says of the rows of a CSV file, and their scores."""
+    """Return what each feature adds to the scores of the rows of a CSV file, and their scores."""
     source = parse_source({"source": str(file), "format": "csv"}, file.name, labelled=False)
     X = open_rows(source_for_scoring(source, model), schema=model.schema, labelled=False).read(0).X
-    return model.explain(X), model.decision_function(X)
+    features = model.schema.feature_names
+    adds = explanation(model.encoded(X), features, model.coef, model.intercept, model.feature_map)
+    pd.testing.assert_series_equal(adds.sum(axis=1), model.explain(X).sum(axis=1))  # one term for each column
+    return adds, model.decision_function(X)
 
 
 @pytest.mark.parametrize("name", NAMES)

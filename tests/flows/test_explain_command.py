@@ -32,6 +32,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+COMPARED = ("compared_with_most_favourable", "compared_with_average")
+SEEN = (
+    "warning: {} of {} rows were training rows, or equal one: the model has seen them, so their scores look better than those "
+    "of new rows"
+)
 SETTINGS = sets("label=clicked", 'positive="yes"', "missing=keep")
 
 
@@ -88,15 +93,18 @@ def test_copied_columns_are_those_of_the_row_in_whatever_file_it_is(folder: Path
 
 
 def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
-    frame = pd.read_csv(folder / "rows.csv")
+    frame, counted = pd.read_csv(folder / "rows.csv"), (100, 100)
     for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
         said, _ = run("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--output", tmp_path / name)
-        assert said.endswith(f"{name}: 100 rows\nmissing values: income 2\n")
+        first, warned, missing = said.splitlines()[-3:]
+        assert (first.endswith(f"{name}: 100 rows"), missing) == (True, "missing values: income 2")
+        assert warned == SEEN.format(*counted)
         table = read(tmp_path / name)
-        assert list(table)[:2] == ["row_id", "score"]
+        assert list(table)[:3] == ["row_id", "score", "flagged"]
+        assert table["flagged"].tolist() == (table["score"] > 0).tolist()
         assert list(table)[-1] == "constant_"  # a feature has the name of the constant
         assert table["constant_"].nunique() == 1
-        np.testing.assert_allclose(table.iloc[:, 2:].sum(axis=1), table["score"], atol=1e-9)
+        np.testing.assert_allclose(table.iloc[:, 3:].sum(axis=1), table["score"], atol=1e-9)
     model = load_model(f"{folder}/bins/model")
     X = frame[["age", "income", "constant"]].to_numpy()
     np.testing.assert_allclose(table["score"], model.decision_function(X))
@@ -153,7 +161,7 @@ def test_reasons_of_a_linear_model_compare_with_the_average_row(tmp_path: Path) 
     assert "compared with the average row: " in text
     assert "most favourable" not in text
     run(*args, "--reasons", 1, "--output", tmp_path / "a.csv")
-    assert list(pd.read_csv(tmp_path / "a.csv")) == ["row_id", "score", "compared_with_average"]
+    assert list(pd.read_csv(tmp_path / "a.csv")) == ["row_id", "score", "flagged", "compared_with_average"]
 
 
 def test_a_linear_model_of_features_that_are_not_standardised_knows_no_average_row(tmp_path: Path) -> None:
@@ -168,7 +176,10 @@ def test_a_queue_names_the_columns_with_missing_and_unknown_values(tmp_path: Pat
     frame.loc[:1, "job"] = ["new", "other"]
     frame.to_csv(tmp_path / "new.csv", index=False)
     args = ("explain", run_of_model, tmp_path / "new.csv", "--set", "unknown=ignore", "--output", tmp_path / "q.csv")
-    assert run(*args)[0].splitlines()[1:] == ["unknown values, which no training row had: job 2"]
+    assert run(*args)[0].splitlines()[1:] == [
+        SEEN.format(298, 300),
+        "unknown values, which no training row had: job 2",
+    ]
 
 
 def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
@@ -199,7 +210,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     copied = ("--copy", "age", "--copy", "job")
     run(*args, "--reasons", 2, *copied, "--output", tmp_path / "a.csv")
     written, best = pd.read_csv(tmp_path / "a.csv"), reasons[0]["compared_with_most_favourable"]
-    assert list(written) == ["row_id", "age", "job", "score", "compared_with_most_favourable", "compared_with_average"]
+    assert list(written) == ["row_id", "age", "job", "score", "flagged", *COMPARED]
     table = pd.read_csv(tmp_path / "rows.csv")
     assert written["age"].tolist() == table["age"].tolist()
     assert written["job"].tolist() == table["job"].tolist()
@@ -225,3 +236,52 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
         np.testing.assert_allclose(np.subtract(up, down), max(up), atol=1e-9)
         assert max(down) <= 0.0 < -min(down)
     assert "give --reasons too" in run(*args, "--lower", code=2)[1]
+
+
+def test_the_reasons_of_a_queue_tell_its_rows_apart(tmp_path: Path) -> None:
+    """Rows of one pattern have the same largest reasons: these stand above the rows, and each row has what few others have."""
+    r = np.random.default_rng(5)
+    n = 3000
+    frame = pd.DataFrame({"fault": r.choice(["me", "you"], n), "kind": r.choice(["a", "b", "c"], n)})
+    frame = frame.assign(age=r.normal(size=n), sum=r.normal(size=n))
+    score = 5 * (frame["fault"] == "me") + 4 * (frame["kind"] == "b") + 0.3 * frame["age"] + 0.2 * frame["sum"]
+    frame["bad"] = np.where(score + r.logistic(size=n) > 8.5, "yes", "no")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    source = f"{{source: {tmp_path}/rows.csv, format: csv, label: bad, positive: 'yes', categorical: [fault, kind]}}"
+    settings = sets(f"data={{source: {source}}}", "model={lam: 1e-3, features: bins}", "cluster=none")
+    folder = result_of("train", "digits", *settings, "--output", tmp_path / "runs")["run"]
+    args = ("explain", folder, tmp_path / "rows.csv", "--highest", 20, "--reasons", 2)
+    result = result_of(*args)
+    assert [(part["feature"], part["value"], part["rows"]) for part in result["queue"]] == [
+        ("fault", "me", 20),
+        ("kind", "b", 20),
+    ]
+    for row in result["reasons"]:
+        assert [part["feature"] for part in row["compared_with_average"]] == ["fault", "kind"]
+        assert {part["feature"] for part in row["rare_in_queue"]} <= {"age", "sum"}
+        assert row["flagged"] is (row["score"] > 0)
+    printed = run(*args)[0].splitlines()
+    assert sum(line.startswith("all of the 20 rows: fault = me (+") for line in printed) == 1
+    assert sum(line.startswith("  of these, in few rows of the queue: ") for line in printed) == 20
+    run(*args, "--output", tmp_path / "q.csv")
+    table = pd.read_csv(tmp_path / "q.csv")
+    assert list(table) == ["row_id", "score", "flagged", *COMPARED, "rare_in_queue"]
+    assert table["compared_with_average"].str.replace(r" \(.*?\)", "", regex=True).nunique() == 1
+    assert table["rare_in_queue"].nunique() > 15
+    lowered = result_of(*args, "--lower")
+    assert all(part["adds"] < 0.0 for row in lowered["reasons"] for part in row["rare_in_queue"])
+    assert "queue" not in result_of(*args[:3], "--rows", 1)
+
+
+def test_rows_that_are_new_are_not_called_training_rows(folder: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(folder / "rows.csv")
+    frame.assign(age=frame["age"] + 7.5).to_csv(tmp_path / "new.csv", index=False)
+    for name, known in ((tmp_path / "new.csv", 0), (folder / "rows.csv", 100)):
+        result = result_of("explain", folder / "bins", name, *SETTINGS, "--rows", 100)
+        scored = result_of("score", folder / "bins", name, tmp_path / f"scored-{known}", *SETTINGS)
+        assert result["training_rows"] == scored["training_rows"] == [100, known]
+        for command in ("explain", "score"):
+            args = (tmp_path / f"printed-{known}",) if command == "score" else ("--rows", 100)
+            said = run(command, folder / "bins", name, *args, *SETTINGS)[0]
+            assert ("were training rows" in said) == bool(known)
+            assert (SEEN.format(100, 100) in said) == bool(known)

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.checkpoint import serialize
+from aucdist.errors import InputError
 from aucdist.kernels.rows import project
-from aucdist.maps import BinExpander
+from aucdist.maps import BinExpander, map_from_bytes
 from aucdist.maps.explain import additive, contribution_names, contributions, points_table
 
 
@@ -97,3 +101,23 @@ def test_a_model_of_nothing_has_no_points():
     fitted = BinExpander().fit_blocks(LocalBlocks([Block.of(*rows())]))
     table = points_table(additive(fitted, np.zeros(fitted.n_features_out)), list("abcde"))
     assert (table["points"] == 0.0).all()
+
+
+def test_a_map_keeps_the_smallest_and_the_largest_training_value():
+    """Of all rows, not of the sample that the bins are made of; a map of an older version has none and still has shapes."""
+    X, y = rows(3000)
+    halves = [Block.of(X[:1000], y[:1000]), Block.of(X[1000:], y[1000:], index=1)]
+    fitted = BinExpander(bins=8).fit_blocks(LocalBlocks(halves))
+    np.testing.assert_array_equal(fitted.ranges, [np.nanmin(X, axis=0), np.nanmax(X, axis=0)])
+    again = map_from_bytes(serialize(fitted))
+    w = np.ones(fitted.n_features_out)
+    for shape in additive(again, w).shapes:
+        assert shape.extremes.tolist() == again.ranges[:, shape.feature].tolist()
+        assert shape.distinct == (shape.feature == 1)  # whole numbers from 0 to 3
+    older = map_from_bytes(serialize(replace(fitted, ranges=None)))
+    for shape, known in zip(additive(older, w).shapes, additive(again, w).shapes, strict=True):
+        np.testing.assert_array_equal(shape.values, known.values)
+        assert np.isinf(shape.extremes).all()
+        assert not shape.distinct
+    with pytest.raises(InputError, match="one range for each feature"):
+        map_from_bytes(serialize(replace(fitted, ranges=np.zeros((2, 4)))))

@@ -336,7 +336,8 @@ def test_a_model_carries_the_rules_by_which_its_rows_were_read(tmp_path, with_ru
     middle = (20088 + 20089) / 2
     np.testing.assert_allclose(scored["score"].to_numpy(), [7 + 20 + 2.0088, 2 + middle * 1e-4], rtol=1e-14)
     assert (begun.reader.missing, begun.reader.unknown) == ({"when": 1}, {"kind": 1})
-    again = write_summary(begun_in(tmp_path, source), [{"file": "part-00000.parquet", "rows": 2}])
+    part = {"file": "part-00000.parquet", "rows": 2, "training_rows": [0, 0]}
+    again = write_summary(begun_in(tmp_path, source), [part])
     assert again["unknown"] == {"kind": 1}  # of a resumed run too
 
 

@@ -623,13 +623,13 @@ def test_a_test_auc_far_below_that_of_the_search_is_a_warning(report, by_time, m
     assert ("0.970). Expect the value of the test rows." in shown) == (warned and by_time is None)
 
 
-def test_a_long_table_shows_the_best():
+def test_a_long_table_shows_the_best(report):
     table = [row({"lam": float(i)}, [i / 100, i / 100]) for i in range(1, 90)] + [row({"lam": 0.5}, [None, 0.1])]
-    table_shown = search_section(search(table, best=88))["table"]
-    assert len(table_shown["rows"]) == 60
-    assert table_shown["n_left_out"] == 30
-    assert table_shown["rows"][0]["parameters"] == {"lam": 89.0}
-    assert math.isclose(table_shown["rows"][-1]["mean"], 0.30)
+    rows = search_section(search(table, best=88))["rows"]
+    assert len(rows) == 60
+    assert rows[0]["parameters"] == {"lam": 89.0}
+    assert math.isclose(rows[-1]["mean"], 0.30)
+    assert "30 more settings, with worse means" in text_of(render_run_page(with_search(report, search(table, best=88))))
 
 
 # ---- the page of a comparison ----------------------------------------------------------------
@@ -687,7 +687,15 @@ def test_the_categories_of_a_column_are_one_figure_with_what_a_row_of_each_adds(
     names, shares = ("fault=me", "fault=you", "age"), (0.6, 0.3, 0.5)
     values = np.array([[-0.6, 0.4], [0.3, -0.7], [-0.1, 0.1]])
     shapes = tuple(
-        Shape(j, np.array([0.5 + 1e-14 * j]), values[j], np.array([1 - share, share]), None)
+        Shape(
+            j,
+            np.array([0.5 + 1e-14 * j]),
+            values[j],
+            np.array([1 - share, share]),
+            None,
+            np.arange(2.0),
+            np.array([0.0, 1.0]),
+        )
         for j, share in enumerate(shares)
     )
     schema = Schema(names, "bad", ("yes",), ("no",), {"fault": ("me", "you")})

@@ -3,13 +3,16 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from aucdist.maps.explain import Shape
 from aucdist.report.plots import inline_svg, standalone_svg
 from aucdist.report.sections import interaction_plot, shape_plot
 from aucdist.report.svg import LETTER, POS, WIDTH, Axes, Axis
@@ -60,6 +63,15 @@ def test_numbers_at_one_grid_differ_whatever_the_ends(low: float, high: float, l
     assert -0.01 < places[0] < places[-1] < 1.01
 
 
+def shape_of(edges: Sequence[float], shares: Sequence[float], values: Sequence[float], **more: Any) -> Shape:
+    """Return a shape of a model that knows neither its smallest nor its largest training value, unless `more` has them."""
+    middle = np.convolve(edges, [0.5, 0.5], "valid") if len(edges) > 1 else np.zeros(0)
+    outer = np.array([edges[0] - 0.5, edges[-1] + 0.5])
+    about = {"missing": None, "means": np.concatenate((outer[:1], middle, outer[1:]))} | more
+    extremes = about.pop("extremes", np.array([-np.inf, np.inf]))
+    return Shape(0, np.array(edges), np.array(values), np.array(shares), extremes=extremes, **about)
+
+
 def drawn(draw: object) -> ET.Element:
     return ET.fromstring(standalone_svg("p", draw))  # type: ignore[arg-type]
 
@@ -101,15 +113,14 @@ def test_nothing_drawn_and_one_point_have_axes() -> None:
 def test_shapes_over_the_whole_range_of_numbers_are_drawn(edges: list[float]) -> None:
     n_bins = len(edges) + 1
     shares, values = np.full(n_bins, 1 / n_bins), np.linspace(-1, 1, n_bins)
-    shape = SimpleNamespace(edges=np.array(edges), shares=shares, values=values, missing=0.5)
+    shape = shape_of(edges, shares, values, missing=0.5)
     text = standalone_svg("p", partial(shape_plot, shape=shape, name="x", reach=1.0))
     assert not re.search(r"nan|\binf", text)
     assert "missing" in text
 
 
 def test_steps_of_few_rows_are_thin() -> None:
-    rows = {"shares": np.array([0.5, 0.4, 0.1]), "values": np.array([0.0, 1.0, 0.5])}
-    shape = SimpleNamespace(edges=np.array([1.0, 2.0]), missing=None, **rows)
+    shape = shape_of([1.0, 2.0], [0.5, 0.4, 0.1], [0.0, 1.0, 0.5])
     for n_rows, points in ((100, 4), (1000, 6), (np.inf, 6)):
         text = standalone_svg("p", partial(shape_plot, shape=shape, name="x", reach=1.0, n_rows=n_rows))
         lines = re.findall(rf'd="([^"]*)" fill="none" stroke="{POS}" stroke-width="([\d.]+)"', text)
@@ -125,42 +136,64 @@ def test_edges_of_pairs_have_digits_that_tell_them_apart() -> None:
     shown = [
         text
         for text, *_ in texts(
-            drawn(partial(interaction_plot, interaction=pair, names=["a", "b"], binary=(), reach=1.0))
+            drawn(partial(interaction_plot, interaction=pair, names=["a", "b"], distinct={}, reach=1.0))
         )
     ]
     assert {"10000000", "10000002", "10000005", "0.5", "0.50001", "2"} <= set(shown)
 
 
-def test_the_cells_of_a_0_1_feature_are_named_after_its_values() -> None:
+def test_the_cells_of_a_feature_with_few_values_are_named_after_these() -> None:
     pair = SimpleNamespace(values=np.eye(3, 2), edges=(np.array([0.5]), np.array([0.5])), missing=(True, False))
-    picture = drawn(partial(interaction_plot, interaction=pair, names=["is b", "count"], binary={"is b"}, reach=2.0))
+    distinct = {"is b": np.array([1e-17, 1.0])}  # scaling rounds
+    picture = drawn(partial(interaction_plot, interaction=pair, names=["is b", "count"], distinct=distinct, reach=2.0))
     assert sorted(text for text, *_ in texts(picture)) == ["0", "0.5", "1", "count", "is b", "missing"]
     strongest = max(float(path.get("fill-opacity", 0)) for path in picture.iter())
     assert strongest == 0.5  # half of what the strongest cell of any map adds
 
 
-def test_the_height_of_a_grey_bar_is_the_share_of_the_rows_and_outer_bins_are_as_wide_as_their_neighbours() -> None:
-    shape = SimpleNamespace(
-        edges=np.array([1.5, 2.5, 4.5]), shares=np.array([0.2, 0.4, 0.3, 0.1]), values=np.zeros(4), missing=None
-    )
-    axes = mock.Mock()
+RATINGS = [1.5, 2.5, 4.5], [0.2, 0.4, 0.3, 0.1], np.zeros(4)
+
+
+@pytest.mark.parametrize(
+    ("more", "ends", "ticks"),
+    [
+        ({}, [0.5, 1.5, 2.5, 4.5, 5.5], None),  # a mean is in the middle of an outer bin
+        ({"extremes": np.array([0.25, 8.0])}, [0.25, 1.5, 2.5, 4.5, 8.0], None),
+        (
+            {"extremes": np.array([1.0, 6.0]), "means": np.array([1.0, 2.0, 3.0, 6.0])},
+            [0.5, 1.5, 2.5, 4.5, 7.5],
+            ["1", "2", "3", "6"],
+        ),
+    ],
+    ids=["of an older model", "from the smallest to the largest value", "of few values"],
+)
+def test_a_shape_is_drawn_to_its_ends_with_grey_bars_as_high_as_their_shares(more, ends, ticks) -> None:
+    axes, shape = mock.Mock(), shape_of(*RATINGS, **more)
     shape_plot(axes, shape, "rating", reach=1.0)
-    (heights, ends), drawn_as = axes.stairs.call_args_list[0]
-    assert ends.tolist() == [0.5, 1.5, 2.5, 4.5, 6.5]
+    (heights, drawn_ends), drawn_as = axes.stairs.call_args_list[0]
+    assert drawn_ends.tolist() == ends
     np.testing.assert_allclose(heights - drawn_as["baseline"], 1.25 * shape.shares)
+    labels = [call.kwargs["xticklabels"] for call in axes.set.call_args_list if "xticklabels" in call.kwargs]
+    assert labels == ([] if ticks is None else [ticks])
 
 
 def test_where_bars_of_equal_units_could_not_be_seen_all_bins_have_equal_width() -> None:
-    def shape(edges: list[float]) -> SimpleNamespace:
-        shares, values = np.array([0.4, 0.2, 0.2, 0.2]), np.array([1.0, 0.5, -0.5, -1.0])
-        return SimpleNamespace(edges=np.array(edges), shares=shares, values=values, missing=None)
-
-    even, skewed = (
-        [text for text, *_ in texts(drawn(partial(shape_plot, shape=shape(edges), name="money", reach=1.0)))]
-        for edges in ([1.0, 2.0, 3.0], [0.5, 900.0, 1e6])
+    shares, values = [0.4, 0.2, 0.2, 0.2], [1.0, 0.5, -0.5, -1.0]
+    even, skewed, few = (
+        [text for text, *_ in texts(drawn(partial(shape_plot, shape=shape, name="money", reach=1.0)))]
+        for shape in (
+            shape_of([1.0, 2.0, 3.0], shares, values),
+            shape_of([0.5, 900.0, 1e6], shares, values),
+            shape_of(
+                [0.5, 450.5, 1e6], shares, values, means=np.array([0, 1, 900, 1999100]), extremes=np.array([0, 1999100])
+            ),
+        )
     )
     assert "money" in even
     assert {"money, bins of equal width", "0.5", "900", "1000000"} <= set(skewed)
+    assert {"money, bins of equal width", "0", "1", "900", "1999100"} <= set(
+        few
+    )  # the values, since bins have one each
 
 
 def test_a_long_legend_makes_the_picture_grow() -> None:
