@@ -180,7 +180,7 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
     kind = column_kind(column, schema)
     has_rows = kind in ("categories", "hashed")
     about = [
-        f"{name} ({counted(np.count_nonzero(column_values), 'row') if has_rows else _range(column_values)})"
+        f"{name} ({counted(int(np.count_nonzero(column_values)), 'row') if has_rows else _range(column_values)})"
         for name, column_values in zip(names, values, strict=False)
     ]
     more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))

@@ -233,7 +233,7 @@ def test_the_traceback_is_shown_on_demand() -> None:
 
 LINES = {  # what the message must name
     "train": "error: the argument 'CONFIG' is missing: add it (Usage: aucdist train [OPTIONS] CONFIG)",
-    "train digits --nosuch": "error: there is no option '--nosuch'. (Usage: aucdist train",
+    "train digits --nosuch": "there is no option '--nosuch'. A key of the configuration is given with --set, as in",
     "train digits a b": "error: the command takes fewer arguments: leave out (a b), quote a value with blanks, or "
     "name one where a pattern such as trained/* matches several",
     "train digits --output": "error: the option '--output' requires an argument",
