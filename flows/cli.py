@@ -105,20 +105,14 @@ OUR_WORDS = {
 """What errors in arguments say in place of Click's words."""
 
 
-KEY_HINT = " A key of the configuration is given with --set, as in --set model.lam=1e-2"
-
-
 def _show(error: click.UsageError, file: object = None) -> None:
     """Write an error in the arguments, which click has noticed, like all other errors; the usage of the command follows."""
     text = error.format_message()
+    if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.info_name in ("train", "cv"):
+        text += " A key of the configuration is given with --set, as in --set model.lam=1e-2"
     for words, ours in OUR_WORDS.items():
         text = re.sub(words, ours, text)
-    print_event(
-        "error",
-        f"{text}{KEY_HINT * (text.startswith('there is no option') and getattr(error.ctx, 'info_name', '') in ('train', 'cv'))}"
-        f"{f' ({error.ctx.get_usage()})' if error.ctx else ''}",
-        exit=WRONG_INPUT,
-    )
+    print_event("error", f"{text}{f' ({error.ctx.get_usage()})' if error.ctx else ''}", exit=WRONG_INPUT)
 
 
 click.UsageError.show = _show  # type: ignore[method-assign, assignment]

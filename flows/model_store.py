@@ -55,11 +55,11 @@ def history_lines(result: Json) -> list[str]:
     lines = []
     for change in result["changes"]:
         number = change["version"]
+        replaced = f", replaced version {change['replaced']}" if change["replaced"] else ""
         test = change["decision"]
         lines.append(
             f"{change['time']}  {change['kind']:8}  version {number}{'' if number in result['present'] else ' (removed)'}"
-            f"{', replaced version ' * bool(change['replaced'])}{change['replaced'] or ''}"
-            f"{', ' * bool(change['run'])}{change['run'] or ''}{f', {_test(test)}' if test else ''}"
+            f"{replaced}{', ' * bool(change['run'])}{change['run'] or ''}{f', {_test(test)}' if test else ''}"
         )
     for test in result["declined"]:
         lines.append(
