@@ -68,7 +68,7 @@ def alone(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     return area if present.all() else max(area, _either_way(present.astype(np.float64), rows, positives))
 
 
-def shares(rows: ndarray, positives: ndarray) -> ndarray:
+def _shares(rows: ndarray, positives: ndarray) -> ndarray:
     """Return the share of positive rows in each category; categories of few rows count as one."""
     few = rows < MIN_CLASS_ROWS
     share = positives / np.maximum(rows, 1)
@@ -84,23 +84,27 @@ def _either_way(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     return max(area, 1.0 - area)
 
 
-def revealing_value(
-    rows: ndarray, positives: ndarray, n_rows: int, n_pos: int, *, numbers: bool, negatives_for_one: float = 1.0
-) -> int | None:
-    """Return the position of the most frequent value nearly all of whose rows are positive, as for a failure mode, or None.
+def auc_and_revealing_value(
+    values: ndarray | None, rows: ndarray, positives: ndarray, negatives_for_one: float = 1.0
+) -> tuple[float, int | None]:
+    """Return the AUC of a column alone, and the position of a value that reveals the label, as a failure mode does, or None.
 
+    It is the most frequent value nearly all of whose rows are positive.
+
+    `values`, of shape (n_values,): the distinct numbers, of which only flags are examined, see `MAX_FLAG_VALUES`; None for
+        categories, which are ranked by their share of positive rows.
     `rows` and `positives`, of shape (n_values,): those of each value.
-    `n_rows` and `n_pos`: those of all values.
-    `numbers`: whether the values are numbers, of which only flags are examined, see `MAX_FLAG_VALUES`.
     `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
     """
-    prevalence = n_pos / max(n_rows, 1)
-    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or (numbers and len(rows) > MAX_FLAG_VALUES):
-        return None
+    area = alone(_shares(rows, positives) if values is None else values, rows, positives)
+    n_pos = positives.sum()
+    prevalence = n_pos / max(rows.sum(), 1)
+    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or (values is not None and len(rows) > MAX_FLAG_VALUES):
+        return area, None
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
     enough = max(MIN_ROWS, MIN_POSITIVE_SHARE * n_pos, np.log(MAX_CHANCE) / np.log(prevalence))
     reveals = (positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives))
-    return int(np.argmax(np.where(reveals, rows, 0))) if reveals.any() else None
+    return area, int(np.argmax(np.where(reveals, rows, 0))) if reveals.any() else None
 
 
 def sentinel(values: ndarray) -> str:

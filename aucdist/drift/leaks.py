@@ -18,9 +18,8 @@ from aucdist.drift.columns import (
     NEARLY_UNIQUE,
     SUSPICIOUS_AUC,
     alone,
-    revealing_value,
+    auc_and_revealing_value,
     sentinel,
-    shares,
 )
 from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.errors import InputError
@@ -109,11 +108,9 @@ def _alone(values: ndarray, sample: Sample, categories: list[str] | None) -> Col
     distinct, at = np.unique(values, return_inverse=True)
     rows = np.bincount(at, minlength=len(distinct))
     positives = np.bincount(at, sample.positive, len(distinct)).astype(np.int64)
-    auc = alone(distinct if categories is None else shares(rows, positives), rows, positives)
-    first = revealing_value(
-        rows, positives, len(values), int(sample.positive.sum()), numbers=categories is None,
-        negatives_for_one=sample.negatives_for_one,
-    )  # fmt: skip
+    auc, first = auc_and_revealing_value(
+        distinct if categories is None else None, rows, positives, sample.negatives_for_one
+    )
     if first is None:
         return ColumnRanking(auc)
     if categories is not None:

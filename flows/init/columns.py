@@ -199,7 +199,7 @@ class Cells(NamedTuple):
         if UNNAMED.fullmatch(self.name) and column.otherwise is None:
             column.comment = f"it had no name in the table that pandas wrote; {column.comment}"
             column.kind, column.otherwise = "drop", column.kind
-        if column.kind in ("number", "categorical") and 0 < self.positives.sum() < rows.sum():
+        if column.kind in ("number", "categorical"):
             self._look_for_leaks(column, absent)
         return column
 
@@ -318,8 +318,7 @@ class Cells(NamedTuple):
     def _look_for_leaks(self, column: Column, absent: np.ndarray) -> None:
         """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
         rows, positives = self.rows, self.positives
-        numbers = column.kind == "number"
-        values, present = self.number if numbers else single.shares(rows, positives), ~absent
+        numbers, present = column.kind == "number", ~absent
         n_pos = positives[present].sum()
         fewest = min(n_pos, rows[present].sum() - n_pos)
         # Few numbers may be codes.
@@ -329,13 +328,13 @@ class Cells(NamedTuple):
             and len(rows) > single.MAX_FLAG_VALUES
             and fewest >= MIN_ROWS_OF_DIRECTION
         ):
-            rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
+            rises, deviation = single.auc_and_deviation(self.number[present], rows[present], positives[present])
             if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                 column.direction = "increasing" if rises > 0.5 else "decreasing"
-        area = single.alone(values, rows, positives)
+        area, k = single.auc_and_revealing_value(self.number if numbers else None, rows, positives)
         if area >= single.SUSPICIOUS_AUC:
             column.leak = f"AUC {area:.4f} alone"
-        elif (k := single.revealing_value(rows, positives, rows.sum(), positives.sum(), numbers=numbers)) is not None:
+        elif k is not None:
             column.leak = (
                 f"{positives[k]:,} of {counted(rows[k], 'row')} with {self.texts[k] or '(missing)'} are positive"
             )

@@ -12,7 +12,7 @@ from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.split import split
 from aucdist.drift import leaks as module
-from aucdist.drift.columns import alone, auc_and_deviation, is_identifier, revealing_value
+from aucdist.drift.columns import alone, auc_and_deviation, auc_and_revealing_value, is_identifier
 from aucdist.drift.leaks import ColumnRanking, Sample, leaks, leaks_of, rank_by_each_column, sample_of, times_of
 from aucdist.engine.blocks import LocalBlocks
 
@@ -75,10 +75,11 @@ def test_one_column_alone_against_scikit_learn() -> None:
 )
 def test_a_value_of_which_nearly_all_rows_are_positive(rows: int, positives: int, n_pos: int, expected: bool) -> None:
     n = 10_000
-    counts = np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos
-    assert revealing_value(*counts, numbers=True) == (1 if expected else None)
-    # a negative that was not drawn may stand for a hundred
-    assert revealing_value(*counts, numbers=True, negatives_for_one=100.0) is None
+    counts = np.array([n - rows, rows]), np.array([n_pos - positives, positives])
+    for values in (np.arange(2.0), None):
+        assert auc_and_revealing_value(values, *counts)[1] == (1 if expected else None)
+        # a negative that was not drawn may stand for a hundred
+        assert auc_and_revealing_value(values, *counts, negatives_for_one=100.0)[1] is None
 
 
 @pytest.mark.parametrize(
