@@ -271,7 +271,8 @@ def test_a_new_category_and_a_missing_cell_of_new_rows_do_not_stop_a_score(tmp_p
     new.loc[0, "age"], new.loc[1, "dept"], new.loc[2, "dept"] = None, None, "c"
     new.to_csv(tmp_path / "new.csv", index=False)
     lines = run("score", result["run"], tmp_path / "new.csv", tmp_path / "scores")[0].splitlines()
-    assert lines[1:] == ["missing values: dept 1, age 1", "unknown values, which no training row had: dept 1"]
+    assert lines[1].startswith("warning: 2 of 5 rows were training rows")
+    assert lines[2:] == ["missing values: dept 1, age 1", "unknown values, which no training row had: dept 1"]
     scores = pd.read_parquet(tmp_path / "scores")["score"].to_numpy()
     assert np.isfinite(scores).all()
     model = load_model(f"{result['run']}/model")
