@@ -36,7 +36,7 @@ from aucdist.data.own_files import (
     Count,
     FileName,
     FilePath,
-    Positive,
+    PositiveCount,
     Sha256,
     read_as,
     read_json,
@@ -73,7 +73,7 @@ class Decision(TypedDict, total=False):
     holds: bool
     time: str
     run: str
-    version: Positive
+    version: PositiveCount
 
 
 @with_config(MORE_KEYS)
@@ -99,8 +99,8 @@ class Change:
     __pydantic_config__ = NO_MORE_KEYS
 
     kind: Literal["promote", "rollback"]
-    version: Positive
-    replaced: Positive | None
+    version: PositiveCount
+    replaced: PositiveCount | None
     folder: FileName
     files: Annotated[dict[FilePath, Sha256], Field(min_length=1)]
     time: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")

@@ -12,7 +12,7 @@ from aucdist.errors import InputError, Json
 from flows.compute.clusters import open_cluster
 from flows.config.cluster import ClusterOption
 from flows.config.data import source_from_name
-from flows.config.loading import Cli, NameArgument, Names, Strict, Texts, UrlOption
+from flows.config.loading import Cli, NameArgument, Names, Strict, TextList, UrlOption
 from flows.progress import RunObserver
 
 FEATURES_SHOWN = 10
@@ -42,7 +42,7 @@ class FetchConfig(Strict):
 class VerifyConfig(Strict):
     """Data sets that are read and checked."""
 
-    names: Annotated[Texts, Cli(place=1)]
+    names: Annotated[TextList, Cli(place=1)]
     """Data sets of the catalog, or folders or URLs of shards. By default all that are on this machine are checked."""
     cluster: ClusterOption
     """Where the rows are read: a file in configs/cluster, or a path. By default it is this process."""

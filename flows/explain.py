@@ -21,7 +21,7 @@ from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CopyOption, Count, CountOption, FileOption, PlaceArgument, Texts
+from flows.config.loading import AtLeastOne, Cli, CopyOption, CountOption, FileOption, PlaceArgument, TextList
 from flows.progress import RunObserver
 from flows.score import lines_of_values
 
@@ -46,7 +46,7 @@ class ExplainConfig(UnlabelledRef):
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
     highest: CountOption = None
     """In place of the first rows, explain this number of rows with the highest scores, the highest first."""
-    top: Annotated[Count, Cli(metavar="N")] = 5
+    top: Annotated[AtLeastOne, Cli(metavar="N")] = 5
     """How many contributions to show for each row. The largest ones are shown."""
     reasons: CountOption = None
     """Instead of contributions, show this many columns that raise the score of each row most."""
@@ -54,7 +54,7 @@ class ExplainConfig(UnlabelledRef):
     """Also show this column of the rows, such as an identifier. May be repeated."""
     lower: bool = False
     """With `reasons`: show the columns that lower the score of each row most. Use it for models whose high scores are good."""
-    classes: Annotated[Texts, Cli(flag="--class", metavar="NAME")]
+    classes: Annotated[TextList, Cli(flag="--class", metavar="NAME")]
     """For a model of several classes: a class to explain. May be repeated. By default all are explained."""
     output: FileOption = None
     """A .csv or .parquet file for the reasons, or for all contributions. By default they are printed."""

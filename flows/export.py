@@ -13,7 +13,7 @@ from aucdist.export.cards import CARD_SUFFIXES, card_rows, losses_of_card
 from aucdist.model import load_model, load_two_classes, model_folder
 from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
-from flows.config.loading import AtLeastTwo, Cli, FileOption, PlaceArgument, Strict, Text, Texts
+from flows.config.loading import AtLeastTwo, Cli, FileOption, PlaceArgument, Strict, Text, TextList
 from flows.progress import RunObserver
 from flows.rows.source import open_source
 from flows.run_folder.folder import CONFIG, METRICS, data_of, read_about
@@ -34,7 +34,7 @@ class ExportConfig(Strict):
     """The file to write. By default it is named after the run and written to the current folder."""
     table: Annotated[Text, Cli(metavar="NAME")] = "rows"
     """For sql: the table with the rows."""
-    ids: Annotated[Texts, Cli(flag="--id", metavar="COLUMN")]
+    ids: Annotated[TextList, Cli(flag="--id", metavar="COLUMN")]
     """For sql: a column of the table that the query returns with the scores. May be repeated. By default these are the columns
     that the model reads."""
     contributions: bool = False

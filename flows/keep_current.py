@@ -9,7 +9,7 @@ from aucdist.errors import InputError, Json
 from aucdist.store import Lease, lease, read_store, remove_old_versions
 from flows.compute.clusters import Stages, s3_as_configured
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
-from flows.config.loading import BelowOne, CountOption, FileOptions, Name, Place, Strict
+from flows.config.loading import BelowOne, CountOption, FileOptions, Name, PathOrUrl, Strict
 from flows.model_store import promotion_lines
 from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run
@@ -22,7 +22,7 @@ from flows.watch import WatchConfig, watch, watch_lines
 class KeepCurrentConfig(Strict):
     """A model that is trained again on the newest rows, and replaced if the new model meets the condition."""
 
-    store: Place
+    store: PathOrUrl
     """The model store: a folder or URL."""
     train: TrainConfig
     """The training run. All stages use its `cluster` and its `s3`."""
@@ -47,7 +47,7 @@ class KeepCurrentConfig(Strict):
     batch: Name | None = None
     """The name of these rows. By default it is the name of the data set or of its first file, and a digest of their
     version, because a file of this name may have other rows each night."""
-    scores: Place = "scores"
+    scores: PathOrUrl = "scores"
     """The folder or URL below which the scores of each batch are written."""
 
     def _check(self) -> None:

@@ -34,7 +34,7 @@ from flows.config.loading import (
     read_mapping,
     validated,
 )
-from flows.rows.rows import Encoding
+from flows.rows.rows import FeatureEncoding
 
 MAX_CLASSES = 30
 """The largest number of classes whose columns are examined: those with the most rows."""
@@ -123,7 +123,7 @@ def preview(config: PreviewConfig) -> Json:
     if page is not None:
         write_page(page, data_set, warnings, classes)
     # raises an error for columns that cannot be imputed or scaled
-    Encoding(data, schema).fit(each_of([data_set.block]))
+    FeatureEncoding(data, schema).fit(each_of([data_set.block]))
     steps = [f"impute: {data.impute}"] * (data.impute != "refuse")
     if data.log1p is not None:
         steps.append(f"log1p: {data.log1p if isinstance(data.log1p, str) else ', '.join(data.log1p)}")

@@ -10,7 +10,7 @@ from aucdist.report.text import ends_text, number_text
 from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CopyOption, Natural, Place, PlaceArgument
+from flows.config.loading import Cli, CopyOption, Natural, PathOrUrl, PlaceArgument
 from flows.progress import RunObserver
 
 
@@ -19,7 +19,7 @@ class ScoreConfig(UnlabelledRef):
 
     model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
-    output: Annotated[Place, Cli(place=3)]
+    output: Annotated[PathOrUrl, Cli(place=3)]
     """A folder or URL for the scores. It has to be empty, or to have scores of the same model and data."""
     top: Natural = 0
     """For a model of several classes: also write columns that name this many of the most likely classes."""

@@ -12,14 +12,14 @@ from aucdist.errors import Json
 from flows.compute.clusters import Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import DataRef, source_of
-from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Place, Share, Strict
+from flows.config.loading import AtLeastOne, Cli, CountOption, NameArgument, Natural, PathOrUrl, Share, Strict
 from flows.progress import RunObserver
 
 
 class ShardConfig(DataRef):
     """A data set to be written as shards."""
 
-    target: Annotated[Place, Cli(place=3)]
+    target: Annotated[PathOrUrl, Cli(place=3)]
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""
@@ -94,9 +94,9 @@ class SimulateConfig(Strict):
 
     target: NameArgument
     """The folder or URL of the shards. A data set that exists there is replaced."""
-    rows: Count = 1_000_000
+    rows: AtLeastOne = 1_000_000
     """The number of rows."""
-    features: Count = 50
+    features: AtLeastOne = 50
     """The number of features."""
     positive_share: Share = 0.02
     """The probability that a row is positive."""

@@ -26,7 +26,7 @@ from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
 from flows.config.loading import NAME
-from flows.run_folder.schema import GuaranteedMetric, Number
+from flows.run_folder.schema import GuaranteedMetric, JsonNumber
 
 PAGE = "index.html"
 if TYPE_CHECKING:
@@ -41,23 +41,23 @@ class Alarm(TypedDict):
 
     what: AlarmKind
     column: str | None
-    value: Number
-    p: Number
+    value: JsonNumber
+    p: JsonNumber
 
 
-class Score(TypedDict):
+class ScoreDrift(TypedDict):
     """How far a score has drifted."""
 
-    psi: Number
+    psi: JsonNumber
 
 
-class Share(TypedDict):
+class ShareResult(TypedDict):
     """A share of the rows."""
 
-    share: Number
+    share: JsonNumber
 
 
-class Column(Score):
+class ColumnDrift(ScoreDrift):
     """How far a column has drifted."""
 
     name: str
@@ -66,9 +66,9 @@ class Column(Score):
 class BatchComparison(TypedDict):
     """The result of `aucdist.drift.batch.compare_with_profile`."""
 
-    columns: list[Column]
-    score: Score
-    rare: Share
+    columns: list[ColumnDrift]
+    score: ScoreDrift
+    rare: ShareResult
     alarms: list[Alarm]
 
 
@@ -93,29 +93,29 @@ class Batch(TypedDict):
     comparison: Annotated[BatchComparison, read_as("comparison", "found")]
 
 
-class Estimate(TypedDict):
+class EstimateResult(TypedDict):
     """A metric with its interval."""
 
-    value: Number
-    low: Number
-    high: Number
+    value: JsonNumber
+    low: JsonNumber
+    high: JsonNumber
 
 
 class Metrics(TypedDict):
     """The metrics of rows with labels."""
 
-    metrics: Annotated[dict[MetricName, Estimate], read_as("metrics", "measures")]
+    metrics: Annotated[dict[MetricName, EstimateResult], read_as("metrics", "measures")]
 
 
 class GuaranteeTest(TypedDict):
     """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
 
     metric: GuaranteedMetric
-    guaranteed: Number
+    guaranteed: JsonNumber
     bad: Count
     rows: Count
-    evidence: NotRequired[Number]
-    value: NotRequired[Number]
+    evidence: NotRequired[JsonNumber]
+    value: NotRequired[JsonNumber]
 
 
 @with_config(MORE_KEYS)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from aucdist.data.own_files import NO_MORE_KEYS, Count, Positive
+from aucdist.data.own_files import NO_MORE_KEYS, Count, PositiveCount
 from aucdist.parameters import frozen
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Schema:
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
-    hashed: dict[str, Positive] = field(default_factory=dict)
+    hashed: dict[str, PositiveCount] = field(default_factory=dict)
     dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     topics: bool = False

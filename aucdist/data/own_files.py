@@ -36,7 +36,7 @@ REPAIR = "Copy the file again, or run the command that wrote it again"
 """The remedy in errors about damaged files that aucdist wrote."""
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
-Positive = Annotated[int, Field(ge=1, le=2**62)]
+PositiveCount = Annotated[int, Field(ge=1, le=2**62)]
 MAX_GROWTH = 1000
 """The largest expansion of a Parquet file: the scores of a constant model compress to a thousandth."""
 ROW_ID = "row_id"

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Summary = Any
 """What a step returns for a block: a value that supports ``+``, or a dict of such values; no tuple."""
 
-Node = tuple[int, int, Summary]
+MergedNode = tuple[int, int, Summary]
 """The level and the index of a node of the tree, and the merged summary of the blocks below it."""
 N_JOBS = Number("other than 0 (-1: one thread for each core)", lambda n: n != 0, whole=True, optional=True)
 MAX_HELPERS = 1024
@@ -44,7 +44,7 @@ class MergeTree:
     If summaries grow as they are added up, as counts of scores do, the sum of n of them costs n log n instead of n**2.
     """
 
-    def __init__(self, nodes: Iterable[Node] = ()):
+    def __init__(self, nodes: Iterable[MergedNode] = ()):
         self._nodes: dict[tuple[int, int], Summary] = {}
         self._lock = threading.Lock()
         for node in nodes:
@@ -61,7 +61,7 @@ class MergeTree:
             summary = _sum(sibling, summary) if index & 1 else _sum(summary, sibling)
             level, index = level + 1, index >> 1
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[MergedNode]:
         """Return the nodes without siblings, in the order of their blocks: at most 2 log2(n) for n adjacent blocks."""
         ordered = sorted(self._nodes, key=lambda node: node[1] << node[0])
         return [(level, index, self._nodes[level, index]) for level, index in ordered]

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 from aucdist.parameters import frozen
 
-Change = Callable[[Block], Block]
+BlockChange = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost."""
 
 
@@ -38,7 +38,7 @@ class Mask:
     inside: ndarray
     prepare: Preprocessor | None = None
 
-    def at(self, block: Block) -> Change:
+    def at(self, block: Block) -> BlockChange:
         """Return the change for one block."""
         return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
@@ -77,7 +77,7 @@ class ChangedBlock:
     """
 
     base: "Block | ChangedBlock | None"
-    change: Change
+    change: BlockChange
     on_disk: bool
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class ViewBlocks(Blocks):
 
     Parameters
     ----------
-    change : Change or Mask
+    change : BlockChange or Mask
     keep : {"memory", "disk", "nowhere", "unread"}, default="memory"
         Where the new blocks are kept. "disk": on the local disk if there is room, for blocks that cost more to make than to map
         and whose source is not in memory. "nowhere": they are made again for each step that reads rows. "unread": the same, if
@@ -141,7 +141,7 @@ class ViewBlocks(Blocks):
     """
 
     def __init__(
-        self, blocks: Blocks, change: Change | Mask, *, keep: Keep = "memory",
+        self, blocks: Blocks, change: BlockChange | Mask, *, keep: Keep = "memory",
         ranges: ColumnRanges | None = None, same_features: bool = False,
     ):  # fmt: skip
         over: ViewBlocks | None = blocks if isinstance(blocks, ViewBlocks) else None

@@ -14,15 +14,15 @@ from aucdist.export.portable import (
     ZERO,
     Kernel,
     Linear,
-    Node,
     Portable,
     PortableColumn,
+    TreeNode,
     describe,
     free_name,
     other_spellings,
     trees_of,
 )
-from aucdist.export.probability import Target, Term, probability_of
+from aucdist.export.probability import TargetLanguage, Term, probability_of
 from aucdist.extras import load_optional
 from aucdist.maps.explain import Additive
 from aucdist.model import as_model
@@ -44,7 +44,7 @@ Output = tuple[str, str, int | None]
 OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
-class Graph(Target):
+class Graph(TargetLanguage):
     """A graph under construction. Its values are terms; constants are numbers or arrays of floats, integers or booleans.
 
     `taken`: names that inner values may not have: those of the inputs and outputs.
@@ -128,7 +128,7 @@ class Graph(Target):
         """Return whether numbers are NaN."""
         return self.apply("IsNaN", x)
 
-    def trees(self, x: Term, trees: Sequence[Node], n_targets: int = 1) -> Term:
+    def trees(self, x: Term, trees: Sequence[TreeNode], n_targets: int = 1) -> Term:
         """Return the sums of the leaves that rows reach, of shape (rows, n_targets); each tree has a split.
 
         With several targets the tree k has the target k.
@@ -138,7 +138,7 @@ class Graph(Target):
         roots: list[int] = []
         targets: list[int] = []
 
-        def add(node: Node) -> tuple[int, int]:
+        def add(node: TreeNode) -> tuple[int, int]:
             """Add a node and all below it; return its place among the splits or the leaves, and whether it is a leaf."""
             if isinstance(node, float):
                 leaves.append(node)

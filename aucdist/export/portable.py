@@ -89,11 +89,11 @@ class TreeSplit:
     feature: int
     at_most: float
     missing_to_then: bool
-    then: "Node"
-    otherwise: "Node"
+    then: "TreeNode"
+    otherwise: "TreeNode"
 
 
-Node = float | TreeSplit
+TreeNode = float | TreeSplit
 """A split, or the value of a leaf."""
 
 
@@ -111,7 +111,7 @@ class Trees:
     """``constant`` and the value of the leaf of each tree."""
 
     constant: float
-    trees: tuple[Node, ...]
+    trees: tuple[TreeNode, ...]
 
 
 @frozen
@@ -132,7 +132,7 @@ class Kernel:
     amounts: ndarray
 
 
-Score = Linear | Additive | Trees | Kernel
+ScoreFormula = Linear | Additive | Trees | Kernel
 """The formula of a score. Edges of bins and of trees are in the units of the columns."""
 
 
@@ -149,7 +149,7 @@ class Portable:
     columns: tuple[PortableColumn, ...]
     features: tuple[Feature, ...]
     unit_rows: bool
-    score: Score
+    score: ScoreFormula
 
     @cached_property
     def features_by_column(self) -> tuple[tuple[int, ...], ...]:
@@ -266,7 +266,7 @@ def _columns(
     return tuple(columns), [made[j] for j in range(len(made))]
 
 
-def _score(model: LinearModel) -> tuple[Score, set[int]]:
+def _score(model: LinearModel) -> tuple[ScoreFormula, set[int]]:
     """Return the formula of the score, and the features whose values it needs."""
     fitted, preprocessor, d = model.feature_map, model.preprocessor, len(model.schema.feature_names)
     shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift
@@ -294,7 +294,7 @@ def _score(model: LinearModel) -> tuple[Score, set[int]]:
     )
 
 
-def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[Node, ...]:
+def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[TreeNode, ...]:
     """Return the trees that have more than one leaf.
 
     `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
@@ -309,7 +309,7 @@ def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[Nod
     )
 
 
-def _node(trees: Forest, place: int, values: ndarray, preprocessor: Preprocessor) -> Node:
+def _node(trees: Forest, place: int, values: ndarray, preprocessor: Preprocessor) -> TreeNode:
     if place < 0:
         return float(values[-1 - place])
     feature, edge = int(trees.features[place]), trees.thresholds[place]
@@ -325,12 +325,12 @@ def _node(trees: Forest, place: int, values: ndarray, preprocessor: Preprocessor
     return TreeSplit(feature, float(at_most), to_then, then, otherwise)
 
 
-def trees_of(score: Additive) -> list[Node]:
+def trees_of(score: Additive) -> list[TreeNode]:
     """Return a tree for each shape and each interaction."""
     trees = [_bins(shape.feature, shape.edges, shape.values.tolist(), shape.missing) for shape in score.shapes]
     for interaction in score.interactions:
         (a, b), (missing_row, missing_column) = interaction.features, map(int, interaction.missing)
-        rows = list[Node]()
+        rows = list[TreeNode]()
         for values in interaction.values:
             missing = float(values[0]) if missing_column else None
             rows.append(_bins(b, interaction.edges[1], values[missing_column:].tolist(), missing))
@@ -338,7 +338,7 @@ def trees_of(score: Additive) -> list[Node]:
     return trees
 
 
-def _bins(feature: int, edges: ndarray, ends: Sequence[Node], missing: Node | None = None) -> Node:
+def _bins(feature: int, edges: ndarray, ends: Sequence[TreeNode], missing: TreeNode | None = None) -> TreeNode:
     """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
     if missing is not None:
         return TreeSplit(feature, np.inf, False, _bins(feature, edges, ends), missing)

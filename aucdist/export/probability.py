@@ -35,7 +35,7 @@ LARGEST = 700.0
 """The bound on the absolute value of arguments of exp, because some systems raise errors for overflow and underflow."""
 
 
-class Target(ABC):
+class TargetLanguage(ABC):
     """The operations of a system. Numbers and conditions are expressions or names in its language."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Target(ABC):
 class Term:
     """A number, or a condition, of each row in the language of a system."""
 
-    target: Target
+    target: TargetLanguage
     name: str
     __array_ufunc__ = None  # an array operand is a constant, and not an array of terms
 

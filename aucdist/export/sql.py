@@ -23,16 +23,16 @@ from aucdist.export.portable import (
     REFUSE,
     Kernel,
     Linear,
-    Node,
     Portable,
     PortableColumn,
+    TreeNode,
     Trees,
     describe,
     free_name,
     other_spellings,
     trees_of,
 )
-from aucdist.export.probability import Target, Term, probability_of
+from aucdist.export.probability import TargetLanguage, Term, probability_of
 from aucdist.maps.explain import Additive
 from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel
@@ -214,7 +214,7 @@ def to_sql(model: Any, *, table: str = "rows", ids: Sequence[str] = (), contribu
 
 
 @dataclass
-class Query(Target):
+class Query(TargetLanguage):
     """A query under construction, stage by stage. Formulas of probabilities also add stages, each with one more number.
 
     `source`: the quoted name of the table, or of the last stage.
@@ -407,7 +407,7 @@ class Query(Target):
             adds[shape.feature] = (next(expressions), at[0], at[1])
         return adds, list(expressions)
 
-    def _tree(self, node: Node) -> str:
+    def _tree(self, node: TreeNode) -> str:
         if isinstance(node, float):
             return number(node)
         value, then, otherwise = self.values[node.feature], self._tree(node.then), self._tree(node.otherwise)

@@ -54,8 +54,8 @@ from aucdist.pairs.newton import (
     FIRST_HALF_WIDTH_AT_ZERO,
     HALF_WIDTH_OF_PLANES,
     MIN_HALF_WIDTH,
+    DrawnRows,
     RowSample,
-    Samples,
     newton_step,
     step_to_zero,
 )
@@ -188,7 +188,7 @@ class CuttingPlanes:
         in_cells = objective.groups is None and min(blocks.n_pos, blocks.n_neg) > MAX_ANCHORS
         self.cuts = CellCuts(blocks, objective, w) if in_cells else PairCuts(blocks, objective, w)
         self.rounding, self.negatives = self.cuts.rounding, self.cuts.negatives
-        self.samples = Samples(self.cuts)
+        self.samples = DrawnRows(self.cuts)
         self.bundle = Bundle(blocks.n_features)
         self.best = self.cuts.here
         few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg

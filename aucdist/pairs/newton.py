@@ -221,7 +221,7 @@ def count_near(number: int, memory: Any, near: Intervals, stride: int) -> Summar
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
-class Samples:
+class DrawnRows:
     """The rows that are drawn: two samples of them, or one of all rows.
 
     Attributes

@@ -13,7 +13,7 @@ from aucdist.report.svg import HEIGHT, INK, LIGHT, MUTED, NEG, POS, WIDTH, Axes
 
 Plot = Callable[..., None]
 """A function that draws into axes."""
-Points = tuple[np.ndarray, np.ndarray]
+CurvePoints = tuple[np.ndarray, np.ndarray]
 """Positions along the horizontal and the vertical axis."""
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
@@ -102,14 +102,14 @@ def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float:
 
 
 def _plot_train_and_test(
-    axes: Any, train: ScoreCounts, test: ScoreCounts | None, points: Callable[[ScoreCounts], Points]
+    axes: Any, train: ScoreCounts, test: ScoreCounts | None, points: Callable[[ScoreCounts], CurvePoints]
 ) -> None:
     axes.plot(*points(train), ":", color=INK, label="train")
     if test is not None:
         axes.plot(*points(test), "-", color=POS, label="test")
 
 
-def _roc_points(counts: ScoreCounts, smallest: float) -> Points:
+def _roc_points(counts: ScoreCounts, smallest: float) -> CurvePoints:
     """Return points of a ROC curve; with `smallest`, the left end of a log axis, none lies beyond it."""
     fpr, tpr = roc_curve(counts)
     points = _spread(fpr, tpr, smallest)
@@ -233,7 +233,7 @@ def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray
     return np.unique(np.concatenate((spread, [0, len(x) - 1])).clip(0, len(x) - 1))
 
 
-def thinned(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> Points:
+def thinned(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> CurvePoints:
     """Return at most n_points points that represent a monotone curve: see `thin`."""
     points = thin(x, y, n_points)
     return x[points], y[points]

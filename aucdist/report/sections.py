@@ -26,7 +26,7 @@ FEW_ROWS = 20
 """Steps of a shape with fewer training rows than this are drawn as a thin line."""
 SKEWED = 0.05
 """If a bin is narrower than this part of the axis, times its share of the rows, all bins get the same width."""
-Column = tuple[str, float, Any, list[tuple[Any, float, float]]]
+Panel = tuple[str, float, Any, list[tuple[Any, float, float]]]
 """Name, spread, first shape, and cells: value, share of the rows, and what it adds to the score. A value is a category,
 "missing", or the two ends of a bin, which are equal if the bin has one training value."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
@@ -145,7 +145,7 @@ def additive_section(
     }
 
 
-def _columns(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[Column]:
+def _columns(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[Panel]:
     """Return the columns that change the score, the widest spread first."""
     column_of = {name: (name, "") for name in features} | category_features(categories)
     columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each, with the category of a 0/1 feature
@@ -176,7 +176,7 @@ def cells_of(shape: Any, extremes: Sequence[float]) -> list[tuple[Any, float, fl
     return cells if shape.missing is None else [("missing", math.nan, shape.missing), *cells]
 
 
-def point_lines(columns: Sequence[Column], total: int = 100) -> list[Any]:
+def point_lines(columns: Sequence[Panel], total: int = 100) -> list[Any]:
     """Return lines of column, values, points and share; neighbouring bins, or categories, with equal points are one line."""
     ends = [(min(added), max(added)) for *_, cells in columns for added in [[adds for *_, adds in cells]]]
     scale, lines = total / (sum(high - low for low, high in ends) or math.inf), []

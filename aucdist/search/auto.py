@@ -25,7 +25,7 @@ from aucdist.report.text import value_text
 from aucdist.search.choice import MIN_FOLDS, MOST_COMPLEX, FoldScore, Rule, SettingScores, complexity_of, search_summary
 from aucdist.search.fold import check_metric, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
-from aucdist.search.schedule import FitJob, Point, points_of, race
+from aucdist.search.schedule import FitJob, Setting, points_of, race
 
 Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""
@@ -123,7 +123,7 @@ separate the highest negatives, and the order of all rows is the better guide.""
 
 
 Note = Callable[[str], None]
-Done = Callable[[int, int, Point], None]
+Done = Callable[[int, int, Setting], None]
 
 
 def _ignore_progress(*_: Any) -> None:
@@ -149,7 +149,7 @@ class AutoSearch:
         The relative gap at which fits of the folds end.
     """
 
-    points: list[Point]
+    points: list[Setting]
     metric: Metric
     n_first: int
     n_folds: int
@@ -276,7 +276,7 @@ def auto_search(
     own_lams = FORESTS if rate is None else LEAVES_OF_TOP
     usual = [features for features in maps if features not in own_lams]
     forests = [features for features in maps if features in own_lams]
-    top: Point = {}
+    top: Setting = {}
     if rate is None:
         groups = [(usual, lams_for(estimator, n_pos, n_neg), top), (forests, LAMS_OF_FORESTS, top)]
     else:
@@ -307,13 +307,13 @@ def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float,
 
 
 def _settings(
-    estimator: BlockClassifier, groups: Sequence[tuple[Sequence[Features], Sequence[float], Point]], lam: float | None
-) -> list[Point]:
+    estimator: BlockClassifier, groups: Sequence[tuple[Sequence[Features], Sequence[float], Setting]], lam: float | None
+) -> list[Setting]:
     """Return the settings of groups of maps, each group with its values of lam and of other parameters.
 
     All settings have a value for each parameter that one of them has: a table of settings has a column for each.
     """
-    params, points = estimator.get_params(), list[Point]()
+    params, points = estimator.get_params(), list[Setting]()
     for maps, lams, others in groups:
         grid = {"features": maps} | ({"lam": lams if lam is None else (lam,)} if "lam" in params else {})
         points += [point | others for point in points_of(estimator, grid)] if maps else []
@@ -463,7 +463,7 @@ def try_settings(
     return race(rough, search.points, outer, search.metric, search.n_first, run_jobs), n_tasks
 
 
-def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:
+def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Setting]:
     """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
     `estimator`: an unfitted estimator with ``features="auto"``, or with a mapping that says more.

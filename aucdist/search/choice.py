@@ -40,7 +40,7 @@ MIN_ERROR_OF_LACK = 0.05
 positives, leaves were 0.0001 behind bins with interactions on each fold, and were dropped because both differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
-Point = Json
+Setting = Json
 """A setting: values of parameters."""
 FoldScore = Json
 """What a fold says of a setting, see `aucdist.search.fold.score_path`."""
@@ -131,7 +131,7 @@ class SettingScores:
         The largest number of passes of each fit.
     """
 
-    parameters: Point
+    parameters: Setting
     results: tuple[FoldScore, ...]
     max_passes: int
 
@@ -261,7 +261,7 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     return (2, n_interactions, place) if n_interactions else (1, place, int(options.get("sigma") == "half-median"))
 
 
-def complexity_of(point: Point) -> tuple[float, int, int]:
+def complexity_of(point: Setting) -> tuple[float, int, int]:
     """Return the key of a setting's feature map, see `complexity`."""
     return complexity(point.get("features"), point.get("monotone"))
 

@@ -23,7 +23,7 @@ from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupMetric, GroupWeight
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, Metric, ScoredGroups
 from aucdist.pairs.top_negatives import trained_max_fpr
-from aucdist.search.choice import SECOND_METRIC, FoldScore, Point, group_shares
+from aucdist.search.choice import SECOND_METRIC, FoldScore, Setting, group_shares
 from aucdist.search.folds import FoldMasks, masked_blocks
 from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
@@ -67,7 +67,7 @@ def training_rows(
 
 def score_path(
     estimator: BlockClassifier,
-    points: Sequence[Point],
+    points: Sequence[Setting],
     train: AnyBlocks,
     held_out: AnyBlocks,
     metric: Metric,
@@ -153,7 +153,7 @@ def score_path(
 
 
 def _score_path_of_classes(
-    estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
+    estimator: BlockClassifier, points: Sequence[Setting], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
 ) -> list[FoldScore]:
     shared = clone(estimator).set_params(**points[0])
     train = map_all_rows(shared, train)

@@ -11,7 +11,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.with_solver import PREFIX, refuse_moved, solver_of
 from aucdist.metrics.named import Metric
-from aucdist.search.choice import CLEAR_SE, MIN_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
+from aucdist.search.choice import CLEAR_SE, MIN_FOLDS, FoldScore, Setting, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
 
 FIRST_LAMS = 3
@@ -28,7 +28,7 @@ class FitJob(NamedTuple):
     """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold.score_path`."""
 
     fold: Fold
-    points: tuple[Point, ...]
+    points: tuple[Setting, ...]
     max_passes: int
     n_always: int | None = None
 
@@ -40,7 +40,7 @@ RunJobs = Callable[[list[FitJob]], list[list[FoldScore]]]
 
 def fit_settings(
     estimator: BlockClassifier,
-    points: Sequence[Point],
+    points: Sequence[Setting],
     sets: Sequence[Sequence[Fold]],
     max_passes: int,
     run_jobs: RunJobs,
@@ -63,7 +63,7 @@ def fit_settings(
 
 
 def halve(
-    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], metric: Metric, run_jobs: RunJobs,
+    estimator: BlockClassifier, points: Sequence[Setting], folds: Sequence[Fold], metric: Metric, run_jobs: RunJobs,
     halving: tuple[int, int],
 ) -> list[SettingScores]:  # fmt: skip
     """Run successive halving, and return the results of each setting from the last stage that it reached.
@@ -103,7 +103,7 @@ class RacingMap:
         By how many standard errors it is behind the best map.
     """
 
-    def __init__(self, points: list[Point], estimator: BlockClassifier):
+    def __init__(self, points: list[Setting], estimator: BlockClassifier):
         self.points, self.estimator, self.errors_behind_best = points, estimator, math.inf
         self.results: list[list[FoldScore]] = [[] for _ in points]
         # A job with several values of lam ends if they get worse. Otherwise the first few are fitted, then one more each time.
@@ -137,7 +137,7 @@ class RacingMap:
 
 
 def race(
-    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], metric: Metric, n_first: int,
+    estimator: BlockClassifier, points: Sequence[Setting], folds: Sequence[Fold], metric: Metric, n_first: int,
     run_jobs: RunJobs,
 ) -> list[SettingScores]:  # fmt: skip
     """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
@@ -217,7 +217,7 @@ def _sigma(entrant: RacingMap) -> Any:
     return _map_of(entrant.points[0]).get("sigma")
 
 
-def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Point]:
+def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
     """Return all combinations of the grid's values, each accepted by the estimator.
 
     A feature map may name directions, as in ``{"map": "bins", "monotone": "auto"}``: these are the estimator's `monotone` then.
@@ -259,12 +259,12 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
     return points
 
 
-def _map_of(point: Point) -> Mapping[str, Any]:
+def _map_of(point: Setting) -> Mapping[str, Any]:
     features = point.get("features")
     return features if isinstance(features, Mapping) else {}
 
 
-def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[int]]:
+def paths_of(estimator: BlockClassifier, points: Sequence[Setting]) -> list[list[int]]:
     """Return the positions of the points that one task fits together: along lam if the solver has a path, otherwise each alone.
 
     Returns

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from aucdist.data.own_files import pattern_of
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
-from flows.config.loading import NAME, Cli, Count, CountOption, Positive, Strict, Text, Texts, named_cluster
+from flows.config.loading import NAME, AtLeastOne, Cli, CountOption, Positive, Strict, Text, TextList, named_cluster
 
 DNS_NAME = pattern_of("a name of small letters, digits and -", r"^[a-z]([a-z0-9-]*[a-z0-9])?$")
 CPU = pattern_of("a number of cores, such as 2 or 500m", r"^[0-9]+(\.[0-9]+|m)?$")
@@ -41,9 +41,9 @@ class LocalClusterConfig(Strict):
 
     kind: Literal["local"]
     """Worker processes are started on this machine."""
-    workers: Count = 2
+    workers: AtLeastOne = 2
     """The number of processes."""
-    threads: Count = 1
+    threads: AtLeastOne = 1
     """The number of threads of each process."""
     memory_limit: str = Field(
         default="auto",
@@ -79,7 +79,7 @@ class AddressConfig(Strict):
     """The address of the scheduler, such as tcp://scheduler:8786."""
     scratch: Location
     """A folder or URL that every worker can read. The rows are written there for the fit."""
-    workers: Count = 1
+    workers: AtLeastOne = 1
     """The number of workers to wait for before work starts."""
     timeout: Positive = 30
     """The number of seconds to wait for the scheduler, and then for the workers."""
@@ -97,9 +97,9 @@ class AddressConfig(Strict):
 class Adaptive(Strict):
     """A cluster that scales by its load between fits."""
 
-    minimum: Count
+    minimum: AtLeastOne
     """The number of workers of an idle cluster."""
-    maximum: Count
+    maximum: AtLeastOne
     """The largest number of workers."""
 
     def _check(self) -> None:
@@ -129,10 +129,10 @@ class KubernetesConfig(Strict):
     """The namespace of the cluster."""
     name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53)
     """The name of the cluster. By default it is made from the name of the run."""
-    workers: Count | Adaptive = 2
+    workers: AtLeastOne | Adaptive = 2
     """A number, or {minimum, maximum}. A fit then has one worker for each block within these limits, from start to end.
     """
-    threads: Count = 1
+    threads: AtLeastOne = 1
     """The number of threads of each worker."""
     worker: Resources = Field(default_factory=Resources)
     """The resources of the pod of each worker."""
@@ -140,7 +140,7 @@ class KubernetesConfig(Strict):
     """The resources of the pod of the scheduler."""
     service_account: str = "aucdist-dask"
     """The service account of scheduler and workers. It needs no permissions."""
-    secrets: Texts
+    secrets: TextList
     """Secrets whose entries become environment variables, such as the credentials of S3."""
     tls: str = ""
     """A Secret with ca.crt, tls.crt and tls.key. If it is empty, connections are not encrypted."""
@@ -187,9 +187,9 @@ class S3Config(Strict):
         pattern=pattern_of("aws-credentials/NAME or secret/NAME", r"^(aws-credentials|secret)/[a-z0-9-]+$"),
     )
     """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON."""
-    anonymous: Texts
+    anonymous: TextList
     """A list of buckets that are read without credentials."""
-    requester_pays: Texts
+    requester_pays: TextList
     """A list of buckets for which the reader pays the transfer."""
 
     def _check(self) -> None:
@@ -216,7 +216,7 @@ class CheckpointConfig(Strict):
     id: str | None = Field(default=None, pattern=NAME, max_length=100)
     """The name of the fit. By default it is a digest of everything that the result depends on, so that repeating the
     command resumes the run."""
-    attempts: Count = 3
+    attempts: AtLeastOne = 3
     """The largest number of attempts if the cluster is lost."""
 
 

@@ -47,9 +47,9 @@ class Cli:
 
 
 Name = Annotated[str, Field(pattern=NAME)]
-Texts = Annotated[list[str], Field(default=[])]
+TextList = Annotated[list[str], Field(default=[])]
 """A list of texts, which is empty by default."""
-Count = Annotated[int, Field(ge=1)]
+AtLeastOne = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
 Gap = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A length of time in the unit of a column."""
@@ -59,17 +59,17 @@ ShareOrNone = Annotated[float | None, Field(gt=0, lt=1)]
 Rate = Annotated[float | None, Field(gt=0, le=1)]
 BelowOne = Annotated[float | None, Field(ge=0, lt=1)]
 """A share that may be 0, but not 1; None if it is not given."""
-Place = Annotated[str, Field(min_length=1), AfterValidator(enter)]
+PathOrUrl = Annotated[str, Field(min_length=1), AfterValidator(enter)]
 """A path or a URL, which may not be empty: the length is checked first, for the sake of the message."""
-UrlOption = Annotated[Place | None, Cli(metavar="URL")]
+UrlOption = Annotated[PathOrUrl | None, Cli(metavar="URL")]
 """An option that takes a path or a URL, which may not be empty."""
-FileOption = Annotated[Place | None, Cli(metavar="FILE")]
+FileOption = Annotated[PathOrUrl | None, Cli(metavar="FILE")]
 CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
-CopyOption = Annotated[Texts, Cli(flag="--copy", metavar="COLUMN")]
+CopyOption = Annotated[TextList, Cli(flag="--copy", metavar="COLUMN")]
 ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
-SettingsOption = Annotated[Texts, Cli(flag="--set", metavar="KEY=VALUE")]
+SettingsOption = Annotated[TextList, Cli(flag="--set", metavar="KEY=VALUE")]
 NameArgument = Annotated[str, Cli(place=1)]
-PlaceArgument = Annotated[Place, Cli(place=1)]
+PlaceArgument = Annotated[PathOrUrl, Cli(place=1)]
 """The first argument: a folder or URL."""
 
 

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from aucdist.errors import InputError, Json
 from flows.config.loading import (
+    AtLeastOne,
     AtLeastTwo,
     BelowOne,
-    Count,
     CountOption,
     Gap,
     Natural,
@@ -46,7 +46,7 @@ class FoldsConfig(Strict):
 
     number: AtLeastTwo = 5
     """The number of folds."""
-    repeats: Count = 1
+    repeats: AtLeastOne = 1
     """The number of partitions into folds, each with another seed."""
     seed: Natural = 0
     """The seed. Together with the id of a row it decides which fold the row is in."""
@@ -81,7 +81,7 @@ class FoldsConfig(Strict):
 class HalvingConfig(Strict):
     """Successive halving: all settings get few passes, and the better ones get more."""
 
-    first_passes: Count = 10
+    first_passes: AtLeastOne = 10
     """The number of passes that every setting gets."""
     factor: AtLeastTwo = 3
     """From one stage to the next, the number of passes is multiplied by this and the number of settings is divided by

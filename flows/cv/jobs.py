@@ -22,7 +22,7 @@ from aucdist.search.choice import FoldScore
 from aucdist.search.fold import score_job
 from aucdist.search.folds import Fold, FoldMasks
 from aucdist.search.schedule import FitJob
-from flows.rows.rows import Encoding, with_classes
+from flows.rows.rows import FeatureEncoding, with_classes
 
 CONCURRENT_FITS = 4
 """The number of fits that share the blocks at a time: while one waits for the network, others compute."""
@@ -43,7 +43,7 @@ class JobSettings:
 
     estimator: Any
     metric: Metric
-    encoding: Encoding | None
+    encoding: FeatureEncoding | None
     seed: int
     names: tuple[str, ...]
     sets: LabelSets | None

@@ -21,7 +21,7 @@ from aucdist.data.storage.guard import total_memory
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.report.text import parameters_text
-from aucdist.search.choice import FoldScore, Point, choose, search_summary
+from aucdist.search.choice import FoldScore, Setting, choose, search_summary
 from aucdist.search.fold import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
@@ -40,7 +40,7 @@ from flows.cv.jobs import (
     run_on_workers,
 )
 from flows.progress import RunObserver, warnings_to
-from flows.rows.rows import Encoding, Rows, TrainTestRows
+from flows.rows.rows import FeatureEncoding, LazyRows, TrainTestRows
 from flows.rows.source import RowSource, check_monotone, open_source
 from flows.run_folder.folder import timestamped
 from flows.train.run import Opened, fit_and_publish
@@ -72,12 +72,12 @@ class SearchRows(NamedTuple):
         return {"n_pos": n_pos, "n_neg": n_neg, "n_features": train.n_features}
 
     @property
-    def fold_encoding(self) -> Encoding | None:
+    def fold_encoding(self) -> FeatureEncoding | None:
         """The encoding that each fold learns from its own training rows; None if nothing is learnt."""
-        encoding = Encoding(self.data, self.rows.schema)
+        encoding = FeatureEncoding(self.data, self.rows.schema)
         return encoding if encoding.learns else None
 
-    def training_rows(self, workers: Workers) -> Rows:
+    def training_rows(self, workers: Workers) -> LazyRows:
         """Return all training rows: as they were read if the folds learn the encoding, and otherwise encoded."""
         if self.fold_encoding is not None:
             return self.rows.train
@@ -105,7 +105,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
         return source, None
     search_rows = make_folds(source.rows, config, Workers(), observer)
     # errors about all rows are raised here
-    Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
+    FeatureEncoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
     return source, search_rows
 
 
@@ -157,7 +157,7 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
     for name_of_part in ("train", "calibration", "test"):
         if (part := getattr(rows, name_of_part)) is not None:
             values[name_of_part], block, changes["schema"] = take_column(part.block, rows.schema, name)
-            changes[name_of_part] = Rows.of_block(block, part.requested_blocks)
+            changes[name_of_part] = LazyRows.of_block(block, part.requested_blocks)
     return replace(rows, **changes), values["train"], values["test"]
 
 
@@ -204,7 +204,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
 # ---- the search --------------------------------------------------------------------------------------------------------
 
 
-def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, Json]:
+def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Setting, Json]:
     """Score every setting on every fold, and choose.
 
     Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, as JSON values.
@@ -260,8 +260,8 @@ class JobRunner:
     """
 
     def __init__(
-        self, config: CvConfig, rows: SearchRows, train: Rows, placement: str, workers: Workers, observer: RunObserver
-    ):
+        self, config: CvConfig, rows: SearchRows, train: LazyRows, placement: str, workers: Workers, observer: RunObserver
+    ):  # fmt: skip
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
         self._metric, self._n_failed = config.named_metric, 0

@@ -24,7 +24,7 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Column, Kind, contents_of
+from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Guess, Kind, contents_of
 from flows.init.read import FirstRows, first_rows, survey
 
 MAX_CLASSES = 20
@@ -198,7 +198,7 @@ def describe(
     )  # fmt: skip
 
 
-def _keep_needed(columns: list[Column], time: str | None, where: str, key: str) -> list[Column]:
+def _keep_needed(columns: list[Guess], time: str | None, where: str, key: str) -> list[Guess]:
     """Use columns that were dropped, if no other one is left or the rows are split by them, and return these.
 
     `key`: with which an option keeps a column that is hashed.
@@ -255,7 +255,7 @@ def _positive(
 
 def _columns(
     rows: FirstRows, form: TableForm, signs: np.ndarray, role_columns: set[str]
-) -> tuple[list[Column], Spelling]:
+) -> tuple[list[Guess], Spelling]:
     """Return the use of each column, from the source or from its cells, and the spelling of numbers."""
     source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
@@ -273,8 +273,8 @@ def _columns(
         if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
     dropped = [pick(rows.columns.column_names, column, source.display_name, "drop") for column in source.drop or ()]
-    looked_at += [Column(name, "drop", "as given") for name in dropped if name != form.label]
-    looked_at += [Column(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
+    looked_at += [Guess(name, "drop", "as given") for name in dropped if name != form.label]
+    looked_at += [Guess(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
     return looked_at, spelling
 
 
@@ -287,7 +287,7 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
-def _source_keys(source: Source, label: str, columns: list[Column], spelling: Spelling, output: Path | None) -> Json:
+def _source_keys(source: Source, label: str, columns: list[Guess], spelling: Spelling, output: Path | None) -> Json:
     """Return the keys of the source: those that were given, and what was found."""
     keys = _given_keys(source, output) | {"label": label}
     dates, hashed = ([c for c in columns if c.kind == kind] for kind in ("dates", "hashed"))
@@ -312,7 +312,7 @@ def _source_keys(source: Source, label: str, columns: list[Column], spelling: Sp
     return keys | {key: value for key, value in spelled.items() if value}
 
 
-def _comments(columns: list[Column], keys: Json) -> Json:
+def _comments(columns: list[Guess], keys: Json) -> Json:
     """Return the reason for the use of each column, by the key that names it. Comments on numbers follow all keys."""
     gaps = ", ".join(f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop")
     comments: Json = {
@@ -330,7 +330,7 @@ def _comments(columns: list[Column], keys: Json) -> Json:
 
 
 def _test_rows(
-    columns: list[Column], time: str | None, groups: str | None, signs: np.ndarray, notes: list[str], *, whole: bool
+    columns: list[Guess], time: str | None, groups: str | None, signs: np.ndarray, notes: list[str], *, whole: bool
 ) -> list[str]:
     """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise.
 

@@ -21,13 +21,13 @@ from aucdist.pairs.penalty import L1
 from aucdist.pairs.problem import pairwise_objective
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
-from flows.config.loading import Count, Positive
+from flows.config.loading import AtLeastOne, Positive
 from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
-    Folds,
-    Kind,
+    ExperimentKind,
     ProtocolKind,
+    RepeatedFolds,
     Result,
     Results,
     Scale,
@@ -45,7 +45,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import Curve, Figure, Report
+from flows.reproduce.page import Curve, ExperimentReport, Figure
 
 # ---- learning curves -------------------------------------------------------------------------------------------------
 
@@ -82,10 +82,10 @@ class LearningCurves(ProtocolKind):
     kind: Literal["learning-curves"]
     systems: dict[str, LearningCurveSystem]
     datasets: dict[str, LearningCurveDataSet]
-    protocol: Folds = Field(default_factory=Folds)
-    every: Count = 100
+    protocol: RepeatedFolds = Field(default_factory=RepeatedFolds)
+    every: AtLeastOne = 100
     """The number of steps between two points of the curve."""
-    until: Count = 5000
+    until: AtLeastOne = 5000
     """The last step."""
 
     def task_of(self, dataset: str, system: LearningCurveSystem) -> Task:
@@ -112,7 +112,7 @@ class LearningCurves(ProtocolKind):
         optimum = solve(AllPairs().rounds(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
         return {"steps": steps, "auc": areas, "objective": objectives, "optimum": optimum.as_dict()}
 
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return two figures for each data set: 1 - AUC, and the relative excess of the objective over its minimum."""
         plots = {
             "1 - AUC": lambda run: 1 - np.array(run["auc"]),
@@ -128,7 +128,7 @@ class LearningCurves(ProtocolKind):
             if curves:
                 lam = f"lam {number_text(self.datasets[dataset].lam)}"
                 figures.append(Figure(f"{dataset}: {ylabel}", curves, "Steps", ylabel, lam, log_y=True))
-        return Report(self.title, figures=figures)
+        return ExperimentReport(self.title, figures=figures)
 
 
 def _first_rows(train: Block, n_pairs: int) -> Block:
@@ -154,7 +154,7 @@ class DescentSystem(System):
     """Whether the parameter `radius` is in units of the L1 norm of the reference's weights."""
 
 
-class Claim(kind.Claim):
+class GoalClaim(kind.Claim):
     """A claim that one system reaches the goal before others."""
 
     rows: Literal["any", "fewer than features", "at least features"] = "any"
@@ -163,7 +163,7 @@ class Claim(kind.Claim):
     """The final shares of zero weights also differ by at most this."""
 
 
-class Descent(Kind):
+class Descent(ExperimentKind):
     """The excess of the objective over the best known one: a figure for each data set and axis, and the claims."""
 
     kind: Literal["descent"]
@@ -174,13 +174,13 @@ class Descent(Kind):
     of the L1 penalty."""
     lam: float | Literal["1/n"] = "1/n"
     """The regularisation strength of every system."""
-    sweeps: Count = 100
+    sweeps: AtLeastOne = 100
     """The number of rounds of each system."""
-    seeds: Count = 10
+    seeds: AtLeastOne = 10
     """The number of runs of a random system. A deterministic one runs once."""
     goal: Positive = 1e-2
     """The relative excess at which the claims compare the systems."""
-    claims: list[Claim] = Field(default=[])
+    claims: list[GoalClaim] = Field(default=[])
 
     def tasks(self, versions: Versions) -> Tasks:
         """Yield the reference and every seed of every system on the data sets that are present."""
@@ -207,7 +207,7 @@ class Descent(Kind):
         chosen = _choose_point(json.dumps(task | {"seed": 0}))
         return _learning_curve(task, chosen) | {"chosen": chosen}
 
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
         references = {n: fits[0] for n in self.datasets if (fits := results_of(results, n, REFERENCE))}
         cells: list[Json] = []
@@ -235,7 +235,7 @@ class Descent(Kind):
         table = self.page_table("", lines.assign(reached=reached), *texts)
         shapes = {dataset: reference["shape"] for dataset, reference in references.items()}
         counts = {claim.text: count_holding(claim, lines, shapes) for claim in self.claims}
-        return Report(self.title, [table], figures, lines, counts)
+        return ExperimentReport(self.title, [table], figures, lines, counts)
 
     def _figures(self, dataset: str, runs: dict[str, list[Result]], reference: Result, best: float) -> Iterator[Figure]:
         sweeps, (n, d) = np.arange(1, self.sweeps + 1), reference["shape"]
@@ -254,7 +254,7 @@ class Descent(Kind):
             yield Figure(f"{dataset}: {quantity}", curves, xlabel, ylabel, about, log_x=True, log_y=quantity != "zeros")
 
 
-def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
+def count_holding(claim: GoalClaim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of data sets of a claim, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
     names = [
         name

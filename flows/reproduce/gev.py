@@ -20,11 +20,11 @@ from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.probability.link_kernels import curvature
 from aucdist.probability.links import Link, LinkLoss
-from flows.config.loading import Count, Positive
+from flows.config.loading import AtLeastOne, Positive
 from flows.config.model import ModelConfig
 from flows.reproduce.kind import (
     DataSet,
-    Kind,
+    ExperimentKind,
     ProtocolKind,
     Result,
     Results,
@@ -37,7 +37,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import Curve, Figure, PageTable, Report
+from flows.reproduce.page import Curve, ExperimentReport, Figure, PageTable
 
 TOLERANCE = 0.1
 """A mean estimate counts as correct if its distance from the true shape is at most this."""
@@ -50,7 +50,7 @@ OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
 # ---- links ------------------------------------------------------------------------------------------------------------
 
 
-class Links(Kind):
+class Links(ExperimentKind):
     """Two figures that need no data."""
 
     kind: Literal["links"]
@@ -58,7 +58,7 @@ class Links(Kind):
     reach: Positive = 4.0
     """The figures show scores from -reach to reach."""
 
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return the figures."""
         scores = np.linspace(-self.reach, self.reach, 401)
         functions: dict[str, Callable[[float], ndarray]] = {
@@ -69,7 +69,7 @@ class Links(Kind):
             Figure(heading, [Curve(f"xi = {xi:g}", scores, function(xi)) for xi in self.shapes], "Score", heading)
             for heading, function in functions.items()
         ]
-        return Report(self.title, figures=figures)
+        return ExperimentReport(self.title, figures=figures)
 
 
 def gev_density(xi: float, scores: ndarray) -> ndarray:
@@ -86,11 +86,11 @@ class ShapeSystem(System):
 
     table: str
     """The printed table and figure, which is the heading of the section."""
-    sets: Count = 1
+    sets: AtLeastOne = 1
     """The number of data sets for each size and shape. The figures show the first one."""
 
 
-class Shapes(Kind):
+class Shapes(ExperimentKind):
     """Estimates from rows x ~ N(0, I) with labels drawn from the link at the score w.x."""
 
     kind: Literal["shapes"]
@@ -129,7 +129,7 @@ class Shapes(Kind):
             "trace": {name: columns[name].tolist() for name in columns},
         }
 
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return a table and figures for each system, and how often its mean estimate is near the true shape."""
         cells = self.cells(results)
         near = (cells["mean"] - cells["xi"]).abs() <= TOLERANCE
@@ -148,7 +148,7 @@ class Shapes(Kind):
             )
             figures += self._figures(key, results)
             counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[of_system].groupby(cells["n"])}
-        return Report(self.title, tables, figures, cells, counts)
+        return ExperimentReport(self.title, tables, figures, cells, counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return the estimates of each system that was run, by size and shape."""
@@ -210,13 +210,13 @@ class Optimisers(ProtocolKind):
     drawn: list[str]
     """The data sets of the figure."""
     protocol: Splits = Field(default_factory=lambda: Splits(repeats=1))
-    shape_rounds: Count = 20
+    shape_rounds: AtLeastOne = 20
     """The number of rounds of the estimation of xi."""
-    iterations: Count = 10
+    iterations: AtLeastOne = 10
     """The number of iterations in the figure."""
-    timed: Count = 100
+    timed: AtLeastOne = 100
     """The number of iterations in the table."""
-    times: Count = 10
+    times: AtLeastOne = 10
     """The number of repetitions of each measurement. The table has the median."""
 
     def task_of(self, dataset: str, system: None) -> Task:
@@ -252,7 +252,7 @@ class Optimisers(ProtocolKind):
         seconds = {s: statistics.median(times) for s, times in measured.items()}
         return {"xi": shape.xi, "log_loss": curves, "seconds": seconds, "rounds": iterations}
 
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return the figure and the table, and on how many data sets each solver is the fastest."""
         lines: list[tuple[Any, ...]] = []
         figures = []
@@ -269,4 +269,4 @@ class Optimisers(ProtocolKind):
         text = "{seconds:.4g}", "{rounds} iterations", "xi {xi:.3f}"
         table = PageTable(f"{self.table}: seconds of {self.timed} iterations", shown, text, self.datasets, SOLVERS)
         counts = {"fastest": fastest.groupby(cells["system"]).sum().reindex(list(SOLVERS), fill_value=0).to_dict()}
-        return Report(self.title, [table], figures, cells, counts)
+        return ExperimentReport(self.title, [table], figures, cells, counts)

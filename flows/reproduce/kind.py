@@ -2,8 +2,8 @@
 
 How to add a kind, in one new module and one row of `run.KINDS`:
 
-1. Derive a class from `Kind`. Without tasks it needs neither 2. nor 3. Its fields are the keys of the experiment in the YAML;
-   ``kind: Literal["name"]`` names the kind.
+1. Derive a class from `ExperimentKind`. Without tasks it needs neither 2. nor 3. Its fields are the keys of the experiment in the
+   YAML; ``kind: Literal["name"]`` names the kind.
    Declare ``datasets`` if the experiment uses data sets of the catalog. Declare ``targets``, a list of models of one row each,
    if there are printed figures: in the YAML, ``targets`` is then the name of a CSV file beside it.
 2. ``tasks(versions)`` yields one `TaskKey` and one JSON mapping for each task. The mapping holds everything that decides the
@@ -44,9 +44,9 @@ from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.selection import arrival, fold_numbers
-from flows.config.loading import Count, Natural, Positive, Share, Strict, validated
+from flows.config.loading import AtLeastOne, Natural, Positive, Share, Strict, validated
 from flows.config.model import ModelConfig
-from flows.reproduce.page import NOT_RUN, PageTable, Report
+from flows.reproduce.page import NOT_RUN, ExperimentReport, PageTable
 
 Task = Json
 Result = Json
@@ -123,7 +123,7 @@ class TaskKey:
 Results = Mapping[TaskKey, Result]
 
 
-class Kind(Strict):
+class ExperimentKind(Strict):
     """An experiment of a paper. Its fields are the keys of the YAML."""
 
     kind: str
@@ -152,7 +152,7 @@ class Kind(Strict):
         yield from ()
 
     @abstractmethod
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return the report of the experiment."""
 
     def page_table(self, title: str, lines: pd.DataFrame, *cell: str) -> PageTable:
@@ -195,11 +195,11 @@ class System(Strict):
         return points
 
 
-class Folds(Strict):
+class RepeatedFolds(Strict):
     """Repeated cross-validation."""
 
     folds: int = Field(default=5, ge=2)
-    repeats: Count = 4
+    repeats: AtLeastOne = 4
     """The number of partitions into folds."""
     seed: Natural = 0
     scale: Scale = "none"
@@ -210,18 +210,18 @@ class Splits(Strict):
 
     test: Share = 0.3
     """The share of each class that becomes test rows."""
-    repeats: Count = 10
+    repeats: AtLeastOne = 10
     seed: Natural = 0
     scale: Scale = "standard"
     penalty: Positive = 1.0
     """lam times the number of training rows"""
 
 
-class ProtocolKind(Kind):
+class ProtocolKind(ExperimentKind):
     """An experiment each of whose tasks is one system, or all of them, on one fold or split of one data set."""
 
     datasets: Mapping[str, DataSet]
-    protocol: Folds | Splits
+    protocol: RepeatedFolds | Splits
 
     @abstractmethod
     def task_of(self, dataset: str, system: Any) -> Task:
@@ -230,7 +230,7 @@ class ProtocolKind(Kind):
     def tasks(self, versions: Versions) -> Tasks:
         """Yield every fold or split of every system on the data sets that are present."""
         shared = self.protocol.model_dump(exclude={"repeats"})  # results stay valid when repeats are added
-        n_folds = self.protocol.folds if isinstance(self.protocol, Folds) else 1
+        n_folds = self.protocol.folds if isinstance(self.protocol, RepeatedFolds) else 1
         for dataset, _, data in self.present(versions):
             for name, system in getattr(self, "systems", {"all": None}).items():
                 task = data | {"protocol": shared} | self.task_of(dataset, system)

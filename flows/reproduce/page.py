@@ -103,7 +103,7 @@ class PageTable:
 
 
 @frozen
-class Report:
+class ExperimentReport:
     """The report of an experiment, which is a section of the page.
 
     `lines`: the content of the experiment's CSV file; without columns, no file is written.
@@ -118,7 +118,7 @@ class Report:
 
 
 def render_paper_page(
-    title: str, departures: Sequence[str], reports: Iterable[Report], datasets: Json, config: str
+    title: str, departures: Sequence[str], reports: Iterable[ExperimentReport], datasets: Json, config: str
 ) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 

@@ -38,13 +38,13 @@ from flows.config.loading import (
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
-from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
-from flows.reproduce.page import Report, render_paper_page
+from flows.reproduce.kind import ExperimentKind, Result, Task, TaskKey, Version, read_version
+from flows.reproduce.page import ExperimentReport, render_paper_page
 from flows.reproduce.scores import Scores
 
 FILE = "paper.yaml"
 
-KINDS: dict[str, type[Kind]] = {
+KINDS: dict[str, type[ExperimentKind]] = {
     "scores": Scores,
     "learning-curves": LearningCurves,
     "descent": Descent,
@@ -55,7 +55,7 @@ KINDS: dict[str, type[Kind]] = {
 """The kinds of experiment; `kind` describes how to add one."""
 
 if TYPE_CHECKING:
-    Experiment = Kind
+    Experiment = ExperimentKind
 else:
     Experiment = Annotated[Union[tuple(KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
 
@@ -152,7 +152,7 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
         observer.note(f"left out, because the data are not on this machine: {', '.join(dict.fromkeys(absent))}")
     results_of_tasks = _results(config, versions, folder, observer)
     observer.stage("publish")
-    reports: dict[str, Report] = {}
+    reports: dict[str, ExperimentReport] = {}
     for name, experiment in config.experiments.items():
         results = {key: result for (owner, key), result in results_of_tasks.items() if owner == name}
         reports[name] = experiment.report(results)

@@ -27,9 +27,9 @@ from flows.config.loading import Strict
 from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
-    Folds,
     Grid,
     ProtocolKind,
+    RepeatedFolds,
     Result,
     Results,
     Splits,
@@ -44,7 +44,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import NOT_RUN, Curve, Figure, PageTable, Report
+from flows.reproduce.page import NOT_RUN, Curve, ExperimentReport, Figure, PageTable
 
 Measure = Literal["auc", "train", "test", "seconds", "brier", "calibration"]
 """`train` and `test` are G-means in per cent; `seconds` are those of the fit and of scoring; the others are of the test rows."""
@@ -88,7 +88,7 @@ COLUMNS = ("measure", "dataset", "system", *FIGURES, "verdict", "n_runs", "chose
 """
 
 
-class Target(Strict):
+class PrintedFigure(Strict):
     """A printed figure."""
 
     dataset: str
@@ -98,7 +98,7 @@ class Target(Strict):
     deviation: float | None = None
 
 
-class Claim(kind.Claim):
+class MetricClaim(kind.Claim):
     """A claim about some of the metrics."""
 
     measures: list[Measure] = Field(min_length=1)
@@ -125,7 +125,7 @@ class ScoredSystem(System):
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
 
 
-class Choice(Folds):
+class Choice(RepeatedFolds):
     """Cross-validation, and the choice of the parameters."""
 
     choose: Literal["best", "cv", "once"] = "best"
@@ -150,11 +150,11 @@ class Scores(ProtocolKind):
     grid: Grid = Field(default={})
     choice_rows: int | None = Field(default=None, ge=10)
     """The largest number of rows of the first training part that choose the parameters."""
-    targets: list[Target] = Field(default=[])
+    targets: list[PrintedFigure] = Field(default=[])
     """The printed figures: a list, or the name of a CSV file next to this file with the same columns."""
     tolerance: float | None = Field(default=None, ge=0)
     """The page states for each cell whether it is at least the printed figure minus this."""
-    claims: list[Claim] = Field(default=[])
+    claims: list[MetricClaim] = Field(default=[])
     """Statements of the paper. The page counts how often each holds."""
     figure: str | None = None
     """The title of the figures. With `choose: best` they show the mean at every point of a grid of one parameter, and
@@ -198,7 +198,7 @@ class Scores(ProtocolKind):
             measured.append(values | {"seconds": time.perf_counter() - start})
         return {"chosen": chosen} | {name: [values[name] for values in measured] for name in task["measures"]}
 
-    def report(self, results: Results) -> Report:
+    def report(self, results: Results) -> ExperimentReport:
         """Return the tables and figures, how many cells agree with the paper, ranks, and where each claim holds."""
         lines, shown = self.cells(results), [REACHED] if self.tolerance is not None else []
         tables: list[PageTable] = []
@@ -224,7 +224,7 @@ class Scores(ProtocolKind):
         if self.claims:
             counts["claims"] = {claim.text: count_leads(claim, lines) for claim in self.claims}
         figures = [] if self.figure is None else list(self._figures(lines, results))
-        return Report(self.title, tables, figures, lines[[*COLUMNS, *shown]], counts)
+        return ExperimentReport(self.title, tables, figures, lines[[*COLUMNS, *shown]], counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return a line for every measure, data set and system, whether it was run or not, in the order of the configuration."""
@@ -340,7 +340,7 @@ def count_agreement(cells: pd.DataFrame) -> Json:
     }
 
 
-def count_leads(claim: Claim, cells: pd.DataFrame) -> Mapping[str, str]:
+def count_leads(claim: MetricClaim, cells: pd.DataFrame) -> Mapping[str, str]:
     """Return, for each metric and rival, on how many data sets the claim holds, here and in print. A tie is not a lead."""
     counts = {}
     for measure, rival in itertools.product(claim.measures, claim.than):

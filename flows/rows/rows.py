@@ -33,7 +33,7 @@ CALIBRATION_SEED = 1
 
 
 @dataclass(frozen=True)
-class Encoding:
+class FeatureEncoding:
     """The configured encoding of features, before it is fitted to training rows."""
 
     config: DataConfig
@@ -53,7 +53,7 @@ class Encoding:
 
 
 @frozen
-class Rows:
+class LazyRows:
     """Training or test rows: a function that reads each block, and facts about all rows that need no reading.
 
     `loader`: ``loader(item) -> Block``; it is sent to the workers.
@@ -78,7 +78,7 @@ class Rows:
     requested_blocks: int | None = None
 
     @classmethod
-    def of_block(cls, block: Block, requested_blocks: int | None = None) -> "Rows":
+    def of_block(cls, block: Block, requested_blocks: int | None = None) -> "LazyRows":
         """Return rows that are in the memory of this process."""
         n_bytes = sum(np.asarray(part).nbytes for part in block.rows)
         n_blocks = requested_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
@@ -88,7 +88,7 @@ class Rows:
         )  # fmt: skip
 
     @classmethod
-    def of_reader(cls, reader: BlockReader, scratch: str = "") -> "Rows":
+    def of_reader(cls, reader: BlockReader, scratch: str = "") -> "LazyRows":
         """Return the rows of a reader: of shards, or of parts of files.
 
         `scratch`: a folder that every worker can read; empty where this process reads the parts of files.
@@ -129,7 +129,7 @@ class Rows:
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
-    ) -> tuple["Rows", "Rows", Split | TimeSplit]:
+    ) -> tuple["LazyRows", "LazyRows", Split | TimeSplit]:
         """Return training rows, test rows, and how they were split; see `aucdist.data.split`.
 
         Raises InputError if there is no such column of times, or a side would lack a class.
@@ -143,7 +143,7 @@ class Rows:
             names = f"negative ({listed(schema.negative)})", f"positive ({listed(schema.positive)})"
             split = find_split(each, test.fraction, test.seed, n_classes=n_classes, names=names)
 
-        def side(is_on_side: Callable[[Block], np.ndarray], counts: tuple[int, ...]) -> Rows:
+        def side(is_on_side: Callable[[Block], np.ndarray], counts: tuple[int, ...]) -> LazyRows:
             n = sum(counts)
             return self._changed(
                 lambda block: block.take(is_on_side(block), index=block.index),
@@ -154,7 +154,7 @@ class Rows:
 
         return side(split.is_train, split.n_train), side(split.is_test, split.n_test), split
 
-    def with_features(self, kept: Sequence[int]) -> "Rows":
+    def with_features(self, kept: Sequence[int]) -> "LazyRows":
         """Return the same rows with some of their features, given by their places."""
         n_bytes, largest = (int(len(kept) / self.n_features * size) for size in (self.n_bytes, self.largest_block))
         return self._changed(
@@ -164,19 +164,19 @@ class Rows:
             largest_block=largest,
         )
 
-    def without_groups(self) -> "Rows":
+    def without_groups(self) -> "LazyRows":
         """Return the same rows without their groups, which only the split needed."""
         return self._changed(partial(replace, group=None))
 
-    def transform(self, preprocessor: Preprocessor) -> "Rows":
+    def transform(self, preprocessor: Preprocessor) -> "LazyRows":
         """Return the same rows with encoded features: at once if this process has them, and each time they are read otherwise."""
         return self._changed(preprocessor.transform)
 
-    def without_copies(self) -> "Rows":
+    def without_copies(self) -> "LazyRows":
         """Return the same rows without copies of parsed parts. If the rows are needed again, the files are read."""
         return self if self.in_this_process else replace(self, items=range(self.n_blocks))
 
-    def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "Rows":
+    def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "LazyRows":
         """Return the same rows in blocks that all workers can read, from `folder` of their scratch space if need be."""
         if not self.in_this_process:
             return self
@@ -185,7 +185,7 @@ class Rows:
             return replace(self, items=blocks)
         url = f"{workers.scratch}/{folder}"
         write_shards(blocks, schema, url)
-        return Rows.of_reader(open_rows(parse_source({"source": url, "format": "shards"}, url)))
+        return LazyRows.of_reader(open_rows(parse_source({"source": url, "format": "shards"}, url)))
 
     def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
         """Return the rows as blocks of the engine, on the workers; `part` ("training", "test") names them in notes.
@@ -220,14 +220,14 @@ class Rows:
 
         return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
 
-    def _changed(self, change: Callable[[Block], Block], **sizes: Any) -> "Rows":
+    def _changed(self, change: Callable[[Block], Block], **sizes: Any) -> "LazyRows":
         """Apply a function to each block: at once if this process has the rows, and each time they are read otherwise.
 
         `sizes`: those that change, of rows that have not been read.
         """
         if not self.in_this_process:
             return replace(self, loader=partial(load_and_apply, self.loader, change), **sizes)
-        return Rows.of_block(change(self.block), self.requested_blocks)
+        return LazyRows.of_block(change(self.block), self.requested_blocks)
 
     def each(self, parallel_map: ParallelMap) -> EachBlock:
         """Return a function that applies another one to each block, on the process that has the rows."""
@@ -290,14 +290,14 @@ class TrainTestRows:
     source: Source
     schema: Schema
     fingerprint: str
-    train: Rows
-    test: Rows | None
+    train: LazyRows
+    test: LazyRows | None
     test_source: Source | None = None
     preprocessor: Preprocessor = AS_READ
     sets: LabelSets | None = None
     test_sets: LabelSets | None = None
-    grouped: Rows | None = None
-    calibration: Rows | None = None
+    grouped: LazyRows | None = None
+    calibration: LazyRows | None = None
     per_day: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 
@@ -340,7 +340,7 @@ class TrainTestRows:
         """Return the rows without groups that only the split needed, so that pairs are not restricted to groups."""
         if config.test is None or config.test.groups is None:
             return self
-        return replace(self._with(Rows.without_groups), grouped=self.train.with_features([0]))
+        return replace(self._with(LazyRows.without_groups), grouped=self.train.with_features([0]))
 
     def groups_of_split(self, parallel_map: ParallelMap) -> np.ndarray | None:
         """Return the group of each training row (int64), indexed by row id, if the split kept groups whole; otherwise None."""
@@ -353,10 +353,10 @@ class TrainTestRows:
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""
-        preprocessor = Encoding(config, self.schema).fit(self.train.each(parallel_map))
+        preprocessor = FeatureEncoding(config, self.schema).fit(self.train.each(parallel_map))
         return replace(self._with(lambda rows: rows.transform(preprocessor)), preprocessor=preprocessor)
 
-    def _with(self, change: Callable[[Rows], Rows]) -> "TrainTestRows":
+    def _with(self, change: Callable[[LazyRows], LazyRows]) -> "TrainTestRows":
         """Apply a function to the training, test and threshold rows."""
         test, calibration = (rows and change(rows) for rows in (self.test, self.calibration))
         return replace(self, train=change(self.train), test=test, calibration=calibration)
@@ -366,7 +366,7 @@ class TrainTestRows:
         if self.note:
             observer.note(self.note)
 
-        def blocks_of(part: str, rows: Rows, sets: LabelSets | None) -> AnyBlocks:
+        def blocks_of(part: str, rows: LazyRows, sets: LabelSets | None) -> AnyBlocks:
             return with_classes(rows.partition(part, self.schema, cache, workers, observer), sets)
 
         train = blocks_of("training", self.train, self.sets)
@@ -377,7 +377,7 @@ class TrainTestRows:
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without copies of parsed parts, which are not needed once blocks have been made."""
-        return replace(self._with(Rows.without_copies), grouped=self.grouped and self.grouped.without_copies())
+        return replace(self._with(LazyRows.without_copies), grouped=self.grouped and self.grouped.without_copies())
 
     def size(self) -> dict[str, int]:
         """Return the number of training rows and of features, and the bytes that they take in memory."""

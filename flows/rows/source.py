@@ -26,12 +26,12 @@ from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.model import OperatingPointConfig
 from flows.progress import RunObserver
-from flows.rows.rows import Rows, TrainTestRows
+from flows.rows.rows import LazyRows, TrainTestRows
 
 MAX_BLOCKS = 2**16
 MAX_GROUPS = 50
 """The largest number of values of a column that defines groups for an audit."""
-OpenedRows = tuple[Rows, Schema, str]
+OpenedRows = tuple[LazyRows, Schema, str]
 """The rows of one source, their schema, and the fingerprint of the data."""
 
 
@@ -122,7 +122,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 
     def read_here(source: Source, schema: Schema | None, name: str) -> OpenedRows:
         data = read(source, schema=schema, name=name)
-        return Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint
+        return LazyRows.of_block(data.block, n_blocks), data.schema, data.fingerprint
 
     rows = split_and_encode(_train_and_test(config, read_here), config, encode, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:
@@ -163,7 +163,7 @@ def _open_blocks(
     reader = open_rows(
         source, each=parallel_map, place_on_workers=workers.place, n_parts=n_parts, schema=schema, name=name
     )
-    return Rows.of_reader(reader, workers.scratch), reader.schema, reader.fingerprint
+    return LazyRows.of_reader(reader, workers.scratch), reader.schema, reader.fingerprint
 
 
 def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:

@@ -19,7 +19,7 @@ from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
-from flows.rows.rows import Rows, TrainTestRows
+from flows.rows.rows import LazyRows, TrainTestRows
 from flows.run_folder.folder import (
     CONFIG,
     GROUP_PREFIX,
@@ -30,7 +30,7 @@ from flows.run_folder.folder import (
     score_columns,
     versions,
 )
-from flows.run_folder.results import FittedRun, ScoredRows, details_of
+from flows.run_folder.results import FittedRun, ScoredTestRows, details_of
 
 
 def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) -> None:
@@ -83,7 +83,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     folder.publish()
 
 
-def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mapping[str, np.ndarray]) -> pa.Table:
+def scores_table(test: ScoredTestRows, classes: tuple[str, ...], named_groups: Mapping[str, np.ndarray]) -> pa.Table:
     """Return id, label and score of the test rows, and weight, group, grade and cost if there are some, and named groups.
 
     For several classes id, classes, prediction, cost, and a score of each class. Scores are those of the saved model.
@@ -171,7 +171,7 @@ def facts_of(rows: TrainTestRows) -> Json:
     """Return the facts about the data for the report, which leaves out those that are None or empty."""
     schema = rows.schema
 
-    def positives(part: Rows) -> str:
+    def positives(part: LazyRows) -> str:
         return f"{part.n_pos:,} ({percent_text(part.n_pos / part.n_samples)})"
 
     two_class_facts: Json = {}

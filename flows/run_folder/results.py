@@ -87,7 +87,7 @@ class ClassEvaluation(NamedTuple):
         return ("training", self.train) if self.test is None else ("test", self.test)
 
 
-class ScoredRows(NamedTuple):
+class ScoredTestRows(NamedTuple):
     """The test rows under the saved model. Arrays have the shape (n_test, n_classes), of two classes (n_test, 1).
 
     `table`: what `flows.run_folder.folder.score_test_rows` says of the rows.
@@ -107,14 +107,14 @@ class ScoredRows(NamedTuple):
         return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
 
 
-def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: ndarray) -> ScoredRows:
+def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: ndarray) -> ScoredTestRows:
     """Return the test rows under a fitted estimator; `table` and `scores`: what `score_test_rows` returned for `rows`."""
     scores = (scores + [model.decision_intercept for model in estimator.class_models]) / estimator.class_spreads
     if not isinstance(rows, ClassBlocks):
-        return ScoredRows(table, table["y"].to_numpy()[:, np.newaxis] > 0, scores, scores > 0)
+        return ScoredTestRows(table, table["y"].to_numpy()[:, np.newaxis] > 0, scores, scores > 0)
     predicted = predicted_classes(estimator, scores)
     predicted = predicted > 0 if predicted.ndim == 2 else predicted[:, np.newaxis] == estimator.classes_
-    return ScoredRows(table, rows.sets.indicator(table["code"].to_numpy()), scores, predicted)
+    return ScoredTestRows(table, rows.sets.indicator(table["code"].to_numpy()), scores, predicted)
 
 
 class Evaluation(NamedTuple):
@@ -126,7 +126,7 @@ class Evaluation(NamedTuple):
     """
 
     classes: list[ClassEvaluation]
-    test: ScoredRows | None
+    test: ScoredTestRows | None
     groups: Json | None
     set_on: str
 

@@ -9,8 +9,8 @@ from aucdist.data.own_files import MORE_KEYS, Count, read_as
 from aucdist.errors import Json
 from aucdist.report.text import GUARANTEES, SET_ON
 
-Number = int | float
-Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+JsonNumber = int | float
+Pair = Annotated[list[JsonNumber], Field(min_length=2, max_length=2)]
 
 
 class DataResult(TypedDict):
@@ -22,14 +22,14 @@ class DataResult(TypedDict):
 class Seconds(TypedDict):
     """The times of a run."""
 
-    fit: Number
+    fit: JsonNumber
 
 
 class SearchRow(TypedDict):
     """A row of the table of a search."""
 
     parameters: Json
-    folds: list[Number | None]
+    folds: list[JsonNumber | None]
 
 
 class Search(TypedDict):
@@ -40,7 +40,7 @@ class Search(TypedDict):
     nested: list[Json] | None
     table: list[SearchRow]
     best: Json
-    test_over_train: Number
+    test_over_train: JsonNumber
 
 
 if TYPE_CHECKING:
@@ -58,87 +58,87 @@ class ThresholdRows(TypedDict):
     n_neg: Count
     weighted: bool
     shift: Count
-    per_day: Number | None
-    test_per_day: NotRequired[Number | None]
+    per_day: JsonNumber | None
+    test_per_day: NotRequired[JsonNumber | None]
 
 
-class Rate(TypedDict):
+class RateResult(TypedDict):
     """A rate, or a cost, with the ends of its interval."""
 
-    value: Number | None
+    value: JsonNumber | None
     interval: Pair | None
 
 
-class Cost(TypedDict):
+class CostResult(TypedDict):
     """The costs of wrong decisions: numbers, or the name of a column."""
 
-    false_positive: Annotated[Number | str, read_as("false_positive", "false_alarm")]
-    miss: Number | str
+    false_positive: Annotated[JsonNumber | str, read_as("false_positive", "false_alarm")]
+    miss: JsonNumber | str
 
 
 class Requirement(TypedDict, total=False):
     """The requirement of an operating point."""
 
-    fpr: Number
-    recall: Number
-    precision: Number
-    alerts: Number
+    fpr: JsonNumber
+    recall: JsonNumber
+    precision: JsonNumber
+    alerts: JsonNumber
     per: str
-    cost: Cost
-    confidence: Number
+    cost: CostResult
+    confidence: JsonNumber
 
 
 class GuaranteeResult(TypedDict):
     """The guarantee of an operating point."""
 
     metric: GuaranteedMetric
-    target: Number
-    guaranteed: Number
-    confidence: Number
+    target: JsonNumber
+    guaranteed: JsonNumber
+    confidence: JsonNumber
     meets_target: bool
     n_pos: Count
     n_neg: Count
 
 
-class OperatingPoint(TypedDict, total=False):
+class OperatingPointResult(TypedDict, total=False):
     """An operating point."""
 
     target: Required[Annotated[Requirement, Field(min_length=1), read_as("target", "wanted")]]
     rows: str
     set_on: SetOn
-    recall: Rate
-    fpr: Rate
-    precision: Rate
-    alerts: Rate
-    alerts_per_day: Number
+    recall: RateResult
+    fpr: RateResult
+    precision: RateResult
+    alerts: RateResult
+    alerts_per_day: JsonNumber
     n_alerts: Count
     n_rows: Count
     n_pos: Count
-    expected_cost: Rate
+    expected_cost: RateResult
     guarantee: GuaranteeResult
 
 
 class AucValues(TypedDict, total=False):
     """The metrics of a run."""
 
-    train_auc: Number | None
-    test_auc: Number | None
+    train_auc: JsonNumber | None
+    test_auc: JsonNumber | None
 
 
 class BoundValues(TypedDict, total=False):
     """The certificate of a run."""
 
-    primal: Number | None
-    dual: Number | None
+    primal: JsonNumber | None
+    dual: JsonNumber | None
 
 
 class ClassResult(TypedDict):
     """The results of one of several classes."""
 
     name: str
-    threshold: Number
-    test_auc: Number | None
-    operating_point: NotRequired[OperatingPoint | None]
+    threshold: JsonNumber
+    test_auc: JsonNumber | None
+    operating_point: NotRequired[OperatingPointResult | None]
 
 
 @with_config(MORE_KEYS)
@@ -158,13 +158,13 @@ class RunResult(TypedDict, total=False):
     versions: Json
     seconds: Required[Seconds]
     data: Required[DataResult]
-    n_pos: Number
-    n_neg: Number
-    threshold: Number | None
+    n_pos: JsonNumber
+    n_neg: JsonNumber
+    threshold: JsonNumber | None
     score: str
     topics: bool
     classes: list[ClassResult]
     groups: Json
-    operating_point: OperatingPoint | None
+    operating_point: OperatingPointResult | None
     threshold_rows: ThresholdRows
     search: Search

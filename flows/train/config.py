@@ -18,7 +18,7 @@ from flows.config.loading import (
     Name,
     NameArgument,
     Names,
-    Place,
+    PathOrUrl,
     RunOptions,
     Strict,
     config_of,
@@ -65,7 +65,7 @@ class RunConfig(Strict):
     """The number of blocks that the rows are divided into. By default there is one for each 64 MiB."""
     cache: CacheMode = "auto"
     """Whether the rows of the fit stay in the memory of the workers or are streamed, from copies on the local disk."""
-    output: Place = "runs"
+    output: PathOrUrl = "runs"
     """The folder or URL below which the run folder is made, and where results of a search are cached."""
     performance_report: bool = False
     """Whether the run folder gets dask-report.html, Dask's own report on the cluster."""

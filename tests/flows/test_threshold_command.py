@@ -18,7 +18,7 @@ from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
 from flows.promote import PromoteConfig, promote_run
 from flows.run_folder.folder import read_about, read_scores
-from flows.run_folder.schema import OperatingPoint
+from flows.run_folder.schema import OperatingPointResult
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
 
 
@@ -231,7 +231,7 @@ def test_an_operating_point_with_its_earlier_keys_is_read() -> None:
     cost = {"false_positive": 1.0, "miss": 2.0}
     now = {"target": {"cost": cost}}
     for point in (now, {"wanted": {"cost": {"false_alarm": 1.0, "miss": 2.0}}}):
-        assert parse_checked(json.dumps(point).encode(), OperatingPoint, "point") == now
+        assert parse_checked(json.dumps(point).encode(), OperatingPointResult, "point") == now
 
 
 def test_a_column_of_numbers_has_no_days(tmp_path: Path) -> None:

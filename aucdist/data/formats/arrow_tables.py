@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FilePart, Parsed
-from aucdist.data.formats.source_fields import Condition, SourceFields
+from aucdist.data.formats.source_fields import RowFilter, SourceFields
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import table_of
 from aucdist.data.formats.text import pick, unique
@@ -241,7 +241,7 @@ def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[p
         yield file, pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
 
 
-def _condition(conditions: Sequence[Condition], names: Sequence[str], where: str) -> pc.Expression:
+def _condition(conditions: Sequence[RowFilter], names: Sequence[str], where: str) -> pc.Expression:
     """Return conditions on columns as an Arrow expression."""
     for column, _, _ in conditions:
         pick(names, column, where, "where")

@@ -7,14 +7,14 @@ from typing_extensions import TypedDict
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
-from aucdist.data.own_files import MORE_KEYS, Positive, Sha256, pattern_of
+from aucdist.data.own_files import MORE_KEYS, PositiveCount, Sha256, pattern_of
 from aucdist.data.storage.urls import FreeText, Location, shown
 from aucdist.errors import Json, refuse_unknown_keys
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
 Separator = Literal[",", ";", "|", "space", "tab"]
-Encoding = Literal["utf-8", "utf-16", "latin-1", "cp1252"]
+TextEncoding = Literal["utf-8", "utf-16", "latin-1", "cp1252"]
 Word = Annotated[
     str, Field(min_length=1, max_length=100, pattern=pattern_of("a text without blanks around it", r"^\S(.*\S)?$"))
 ]
@@ -32,7 +32,7 @@ Text = Annotated[str, Field(min_length=1)]
 Dtype = Literal["float32", "float64"]
 Natural = Annotated[int, Field(ge=0)]
 ClassName = str | int | float
-Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
+RowFilter = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
 
 MAX_CATEGORIES = 10_000
 """A column with more categories is an identifier, and its 0/1 features would fill the memory."""
@@ -95,7 +95,7 @@ class SourceFields(BaseModel):
     missing_values: Annotated[list[Word], FINGERPRINT_IF_GIVEN, SCORING] = []
     """Strings and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to `?` and to the
     strings that pandas treats as missing. This needs `missing: keep`."""
-    encoding: Annotated[Encoding, FINGERPRINT_IF_GIVEN, SCORING] = "utf-8"
+    encoding: Annotated[TextEncoding, FINGERPRINT_IF_GIVEN, SCORING] = "utf-8"
     """For csv: the encoding of the file. Files in utf-16 are read as a whole."""
     decimal: Annotated[Literal[".", ","], FINGERPRINT_IF_GIVEN, SCORING] = "."
     """For csv: the decimal separator."""
@@ -127,7 +127,7 @@ class SourceFields(BaseModel):
     unknown: Annotated[Literal["error", "ignore", "as-missing"], FINGERPRINT_IF_GIVEN, SCORING] = "error"
     """For tables: what happens to categories that the training data did not have. With `ignore`, the row has none of
     the categories of the column. With `as-missing`, the value counts as missing."""
-    where: Annotated[list[Condition] | None, FINGERPRINT_IF_GIVEN] = Field(None, min_length=1)
+    where: Annotated[list[RowFilter] | None, FINGERPRINT_IF_GIVEN] = Field(None, min_length=1)
     """For tables other than csv: conditions such as [year, ">=", 2020] that a row has to meet to be read. Row groups
     whose statistics show that no row meets them are not read."""
     query: Annotated[Text | None, FINGERPRINT_IF_GIVEN] = None
@@ -159,9 +159,9 @@ class SourceFields(BaseModel):
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     sha256: Sha256 | None = None
     """The checksum of the file as it is stored. It is for a source of one file."""
-    rows: Positive | None = None
+    rows: PositiveCount | None = None
     """The expected number of rows."""
-    features: Positive | None = None
+    features: PositiveCount | None = None
     """The expected number of features, after one-hot encoding."""
     classes: dict[str, int] | None = None
     """The expected number of rows of each class."""
@@ -182,7 +182,7 @@ class SourceFields(BaseModel):
 
     @field_validator("where")
     @classmethod
-    def _operands(cls, where: list[Condition] | None) -> list[Condition] | None:
+    def _operands(cls, where: list[RowFilter] | None) -> list[RowFilter] | None:
         for column, operator, operand in where or ():
             if (operator in ("in", "not in")) != isinstance(operand, list) or operand == []:
                 needed = "a list of values" if operator in ("in", "not in") else "one value"

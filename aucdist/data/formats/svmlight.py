@@ -21,7 +21,7 @@ LAST_INDEX = np.iinfo(np.int32).max - 1
 
 
 @dataclass(frozen=True)
-class Text:
+class Lines:
     """Whole lines of a file.
 
     `data`: the last byte is a line break.
@@ -50,7 +50,7 @@ def parse_svmlight(
     Raises InputError if a line is malformed, naming line and column; if an index is below the first, above
         `n_features`, or not above the one before it; or if a value or a label is not finite.
     """
-    text, dtype = Text(data if data.endswith(b"\n") else data + b"\n", where, first_line), source.dtype or "float64"
+    text, dtype = Lines(data if data.endswith(b"\n") else data + b"\n", where, first_line), source.dtype or "float64"
     array, first = np.frombuffer(text.data, dtype=np.uint8), 0 if source.zero_based else 1
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
@@ -90,7 +90,7 @@ def parse_svmlight(
     return Parsed(Survey.of(where, labels, stored=X.nnz, width=X.shape[1]), labels, X, group=group)
 
 
-def _pieces(text: Text, spans: np.ndarray) -> pa.Array:
+def _pieces(text: Lines, spans: np.ndarray) -> pa.Array:
     """Return pieces of a text, large_binary. `spans`, of shape (n, 2): where each piece starts and stops."""
     ends, n = np.append(spans.ravel(), 0), len(spans)  # the text between two pieces becomes an item that is not taken
     items = pa.Array.from_buffers(
@@ -99,7 +99,7 @@ def _pieces(text: Text, spans: np.ndarray) -> pa.Array:
     return items.take(as_arrow(np.arange(0, 2 * n, 2)))
 
 
-def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
+def _labels(text: Lines, spans: np.ndarray, topics: bool) -> Labels:
     """Return the labels in a text. `spans`, of shape (n, 2): where each label starts and stops."""
     encoded = _pieces(text, spans).dictionary_encode()
     codes, pieces = as_numpy(encoded.indices), encoded.dictionary.to_pylist()
@@ -118,7 +118,7 @@ def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
     return Labels.of(codes, labels, topics=topics)
 
 
-def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
+def _reason(text: Lines, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
     """Describe what is wrong with the pair at an offset."""
     token = (text.data[offset : text.data.index(b"\n", offset)].partition(b"#")[0].split() or [b""])[0]
     index, _, value = token.partition(b":")

@@ -31,13 +31,13 @@ from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError, shortened
 from aucdist.parameters import frozen
 
-Place = Callable[[int, str], str]
+PlaceOfCell = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
 SHOWN = 40
 VALUES_IN_CACHE = 2**17  # values
 
 
-def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Parsed:
+def table_of(columns: pa.Table, form: TableForm, where: str, place: PlaceOfCell, *, are_cells: bool = False) -> Parsed:
     """Parse the columns of a table. Dates become numbers.
 
     `columns`: those of ``form.columns``, and perhaps others.
@@ -148,7 +148,7 @@ class _TableReader:
     columns: pa.Table
     form: TableForm
     where: str
-    place: Place
+    place: PlaceOfCell
     are_cells: bool
 
     def table(self) -> Parsed:

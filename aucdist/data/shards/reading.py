@@ -30,7 +30,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, secret_urls
 from aucdist.errors import InputError
 
-Kept = TypeVar("Kept", bound=Sequence[Any])
+KeptParts = TypeVar("KeptParts", bound=Sequence[Any])
 PlaceOnWorkers = Callable[[Sequence[Any]], Sequence[Any]]
 """Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
 
@@ -293,11 +293,11 @@ def open_rows(
 def _survey(
     source: Source,
     parts: Sequence[FilePart],
-    survey: Callable[[Source], tuple[Kept, list[Survey]]],
+    survey: Callable[[Source], tuple[KeptParts, list[Survey]]],
     schema: Schema | None,
     labelled: bool,
     name: str,
-) -> tuple[BlockReader, Kept]:
+) -> tuple[BlockReader, KeptParts]:
     """Return the reader of all parts without a fingerprint, and the stored parts.
 
     `survey`: ``survey(source)`` returns what it keeps of the parts, and their surveys.

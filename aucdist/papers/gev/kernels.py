@@ -154,7 +154,7 @@ class Proposals(NamedTuple):
     most_xi: float
 
 
-class Samples(NamedTuple):
+class MetropolisSamples(NamedTuple):
     """The output arrays of `metropolis`.
 
     `total`, of shape (n_features + 2,), float64: the sum of the samples is added to it.
@@ -175,7 +175,7 @@ def metropolis(data, proposals, seed, n_skipped, position, samples):
     `seed`, int: result of `engine.blocks.block_seed`.
     `n_skipped`, int: burn-in: steps before the first sample.
     `position`, of shape (n_features + 2,), float64: the start of the chain; updated to its end.
-    `samples`: Samples, written.
+    `samples`: MetropolisSamples, written.
     Returns number of accepted steps, burn-in included.
     """
     (means, precision, factor, least_xi, most_xi), (total, shapes, levels) = proposals, samples

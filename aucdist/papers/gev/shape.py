@@ -31,7 +31,7 @@ from aucdist.engine.blocks import Blocks, Summary, all_rows, block_seed
 from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
 from aucdist.papers.epochs import LabelledRows
-from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
+from aucdist.papers.gev.kernels import MetropolisSamples, Proposals, information_rows, metropolis, shape_slopes
 from aucdist.papers.gev.problem import LinkProblem, LinkRound
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
 from aucdist.parameters import frozen
@@ -237,9 +237,9 @@ def _skipped(n_samples: int) -> int:
 
 def run_chain(
     rows: LabelledRows, proposals: Proposals, n_samples: int, starts: Sequence[tuple[ndarray, int]], chain: int
-) -> tuple[ndarray, Samples, int]:
+) -> tuple[ndarray, MetropolisSamples, int]:
     """Continue a chain from its position, with its seed, and return its last position, samples and accepted steps."""
     start, seed = starts[chain]
-    position, samples = start.copy(), Samples(np.zeros(len(start)), *np.empty((2, n_samples)))
+    position, samples = start.copy(), MetropolisSamples(np.zeros(len(start)), *np.empty((2, n_samples)))
     n_accepted = metropolis(rows, proposals, seed, _skipped(n_samples), position, samples)
     return position, samples, n_accepted

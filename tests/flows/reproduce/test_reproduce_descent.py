@@ -13,7 +13,7 @@ from aucdist import HingeClassifier
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source
 from aucdist.errors import InputError
-from flows.reproduce.curves import REFERENCE, Claim, Descent
+from flows.reproduce.curves import REFERENCE, Descent, GoalClaim
 from flows.reproduce.kind import TaskKey, read_version
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -144,7 +144,7 @@ def test_where_a_claim_holds(kind, scd, psa, counts):
 
 @pytest.mark.parametrize(("shape", "concerned"), [((100, 5), False), ((5, 100), True), ((5, 5), False)])
 def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, int], concerned: bool) -> None:
-    claim = Claim(text="Wide.", system="scd", than=["psa"], rows="fewer than features")
+    claim = GoalClaim(text="Wide.", system="scd", than=["psa"], rows="fewer than features")
     wide = kind.model_copy(update={"claims": [claim]})
     results = results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)
     (counts,) = wide.report(results).counts.values()

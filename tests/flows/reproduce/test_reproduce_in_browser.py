@@ -7,11 +7,11 @@ from typing import Any
 from support.browser import CLIPPED, WINDOW, Browser
 from support.small_paper import load_paper
 
-from flows.reproduce.kind import Kind, TaskKey, Version
+from flows.reproduce.kind import ExperimentKind, TaskKey, Version
 from flows.reproduce.page import render_paper_page
 
 
-def results_of_all(experiment: Kind) -> dict[TaskKey, Any]:
+def results_of_all(experiment: ExperimentKind) -> dict[TaskKey, Any]:
     """Return made-up results of every fold of the kinds whose tables are wide."""
     repeats = getattr(experiment, "protocol", None) and experiment.protocol.repeats
     folds = getattr(getattr(experiment, "protocol", None), "folds", 1)

@@ -22,8 +22,8 @@ from aucdist.pairs.problem import pairwise_objective
 from aucdist.selection import arrival, fold_numbers
 from flows.orchestration import flows
 from flows.reproduce import run as engine
-from flows.reproduce.kind import Kind, TaskKey
-from flows.reproduce.page import PageTable, Report
+from flows.reproduce.kind import ExperimentKind, TaskKey
+from flows.reproduce.page import ExperimentReport, PageTable
 from flows.reproduce.run import Paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -92,7 +92,7 @@ def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None
     assert Path(result["run"], "report.html").is_file()
 
 
-class Squares(Kind):
+class Squares(ExperimentKind):
     """A kind without data sets and folds."""
 
     @staticmethod
@@ -102,18 +102,18 @@ class Squares(Kind):
     def tasks(self, versions: Any) -> Any:
         yield from ((TaskKey("numbers", str(n)), {"number": n}) for n in range(3))
 
-    def report(self, results: Any) -> Report:
+    def report(self, results: Any) -> ExperimentReport:
         lines = pd.DataFrame([{"row": "<0>", "n": n, **result} for n, result in enumerate(results.values())])
         table = PageTable("", lines, ["{square}", "{none}"], ["<0>"], range(4), ("row", "n"))
         lines = lines[["square"]].assign(third=1 / 3, none=np.nan)
-        return Report(self.title, [table], (), lines, {"sum": int(lines["square"].sum())})
+        return ExperimentReport(self.title, [table], (), lines, {"sum": int(lines["square"].sum())})
 
 
-class Words(Kind):
+class Words(ExperimentKind):
     """A kind without tasks."""
 
-    def report(self, results: Any) -> Report:
-        return Report(self.title)
+    def report(self, results: Any) -> ExperimentReport:
+        return ExperimentReport(self.title)
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # these kinds are not in the table of kinds

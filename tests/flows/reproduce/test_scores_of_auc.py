@@ -16,7 +16,7 @@ from aucdist.data.sources import find_source
 from aucdist.engine.blocks import block_seed
 from aucdist.selection import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
-from flows.reproduce.scores import Scores, Target, compare, count_agreement, reaches
+from flows.reproduce.scores import PrintedFigure, Scores, compare, count_agreement, reaches
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -88,7 +88,7 @@ def of_folds(areas: dict[str, tuple[float, float]]) -> dict[TaskKey, Any]:
 def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
     draw = {"name": "digits", "group": "digit"}
     table = small(datasets={"one": draw, "other": {"name": "digits"}, "two": draw, "three": draw}, targets=[])
-    table.targets.append(Target(dataset="one", system="all-pairs", value=0.8125))
+    table.targets.append(PrintedFigure(dataset="one", system="all-pairs", value=0.8125))
     report = table.report(of_folds({"one": (0.5, 0.7), "other": (0.1, 0.1), "two": (0.8, 1.0)}))
     rows = {row: texts for row, ((texts, _),) in report.tables[0].body()}
     assert list(rows) == ["one", "other", "two", "three", "digit, all draws"]

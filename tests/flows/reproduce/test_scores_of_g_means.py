@@ -19,7 +19,7 @@ from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.selection import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey, n_ahead, rankings, ranks
-from flows.reproduce.scores import Claim, Scores, count_leads, reaches
+from flows.reproduce.scores import MetricClaim, Scores, count_leads, reaches
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PRINTED = """dataset,system,measure,value
@@ -258,15 +258,15 @@ def cells(*values: tuple[float | None, float | None], measure="test", paper=Fals
     ],
 )
 def test_leads_are_strict(values, text):
-    claim = Claim(text="", system="a", than=["b"], measures=["test"])
+    claim = MetricClaim(text="", system="a", than=["b"], measures=["test"])
     assert count_leads(claim, cells(*values)) == {"test, b": text}
 
 
 def test_less_time_is_better_and_the_printed_figures_are_counted_too():
-    claim = Claim(text="", system="a", than=["b"], measures=["test", "seconds"])
+    claim = MetricClaim(text="", system="a", than=["b"], measures=["test", "seconds"])
     leads = count_leads(claim, pd.concat([cells((2.0, 1.0)), cells((2.0, 1.0), measure="seconds")]))
     assert leads == {"test, b": "1 of 1 here", "seconds, b": "0 of 1 here"}
-    claim = Claim(text="", system="a", than=["b"], measures=["test"])
+    claim = MetricClaim(text="", system="a", than=["b"], measures=["test"])
     both = cells((2.0, 1.0), (1.0, 1.0), paper=True)
     both.loc[:1, "mean"] = [2.0, 1.0]
     leads = count_leads(claim, both)

@@ -23,7 +23,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig, TestConfig
-from flows.rows.rows import Rows
+from flows.rows.rows import LazyRows
 from flows.rows.source import open_source
 from flows.run_folder.folder import read_scores
 from flows.train.config import TrainConfig
@@ -61,7 +61,7 @@ def ids(rows):
 def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
-    rows_there = Rows.of_reader(open_rows(Source(source=sharded(block, tmp_path), format="shards")))
+    rows_there = LazyRows.of_reader(open_rows(Source(source=sharded(block, tmp_path), format="shards")))
     schema, chosen = Schema(NAMES, "y", ("1",), ("-1",), {}), TestConfig(fraction=share, seed=seed)
     sides = rows_there.split(chosen, schema, None, Workers().parallel_map())
     for side, positions in zip(sides[:2], expected, strict=True):
@@ -160,7 +160,7 @@ def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch):
     def refuse(self):
         raise AssertionError("the rows are read in this process")
 
-    monkeypatch.setattr("flows.rows.rows.Rows.blocks", refuse)
+    monkeypatch.setattr("flows.rows.rows.LazyRows.blocks", refuse)
     result, _ = trained(config(url, tmp_path, **run, cluster={"kind": "local", "workers": 2}))
     table = read_scores(result["run"])
     assert result["metrics"] == expected["metrics"]
