@@ -154,6 +154,12 @@ class Moments:
         scatter += squares * (self.weight * other.weight / weight)
         return Moments(weight, self.mean + shift * (other.weight / weight), scatter, self.ranges + other.ranges)
 
+    @property
+    def deviation(self) -> ndarray:
+        """The standard deviation of each column, of shape (n_features,); 1 if all its values are equal."""
+        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
+        return np.where(self.ranges.constant, 1.0, np.sqrt(self.scatter / self.weight))
+
 
 def moments(rows: DenseRows | CsrRows) -> Moments:
     """Return the statistics of the columns."""

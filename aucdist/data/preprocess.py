@@ -213,16 +213,13 @@ def fit_preprocessor(
             raise InputError("there are no rows to fit the scaling on: give at least one")
         ranges, shift = statistics.ranges, None
         if scale == "standard":
-            shift, spread = statistics.mean, np.sqrt(statistics.scatter / statistics.weight)
+            shift, spread = statistics.mean, statistics.deviation
         elif scale == "minmax":
-            shift, spread = ranges.low, ranges.high - ranges.low
+            shift, spread = ranges.low, np.where(ranges.constant, 1.0, ranges.high - ranges.low)
         else:
-            spread = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
-        constant = spread == 0 if scale == "maxabs" else ranges.constant
-        factor = 1.0 / np.where(constant, 1.0, spread)
-        factor = np.where(factor > 0, factor, np.inf)
-    for array in (shift, factor):
+            spread = np.where(ranges.largest == 0, 1.0, ranges.largest)
+        factor = 1.0 / spread
+    for array in (shift, factor + spread):  # a factor of 0 belongs to an infinite spread
         if array is not None:
             _refuse_infinite(
                 array, feature_names, "its values are too large or too small to be scaled; use log1p or `none`"

@@ -115,11 +115,8 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # values that overflow are refused below
         summary = blocks.sum(moments_of)
         total = summary["moments"]
-        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
-        factor = 1.0 / np.where(
-            total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.scatter / total.weight)
-        )
-    usable = np.isfinite(factor) & (factor > 0)
+        factor = 1.0 / total.deviation
+    usable = np.isfinite(total.mean + factor) & (factor > 0)
     if not usable.all():
         raise InputError(
             f"feature {int(np.argmin(usable))} (counted from 0): its values are too large or too small to be scaled; "

@@ -233,10 +233,8 @@ class NystroemMap(Expander):
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
             total: Moments = blocks.sum(moments_of)["moments"]
-            spread = np.sqrt(total.scatter / max(total.weight, 1))
-        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
-        constant = total.ranges.constant
-        factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
+            deviation = total.deviation
+        factor = np.where(total.ranges.constant, 0.0, 1.0 / np.where(deviation == 0, 1.0, deviation))
         if len(bad := np.flatnonzero(~np.isfinite(total.mean + factor))):
             raise InputError(
                 f"feature {bad[0]} (counted from 0) has missing or very large values: fill them in, or scale the feature first"
