@@ -30,7 +30,7 @@ from aucdist.metrics.named import NAMED_METRICS
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.parameters import frozen
-from aucdist.report.comparison import render_comparison_page, sentences
+from aucdist.report.comparison import comparison_sentences, render_comparison_page
 from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
@@ -39,11 +39,11 @@ from flows.run_folder.folder import (
     METRICS,
     SCORES,
     configuration_of,
-    counts_of,
     members_of,
     read_about,
     read_scores,
     run_folder,
+    table_counts,
     timestamped,
 )
 
@@ -88,7 +88,7 @@ class Run:
     @cached_property
     def counts(self) -> ScoreCounts:
         """The counts of the scores of a run of two classes."""
-        return counts_of(self.table)
+        return table_counts(self.table)
 
     def column(self, name: str) -> ndarray | None:
         """Return the group, grade or cost of each test row; None if the rows have none."""
@@ -152,7 +152,7 @@ def compared_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist compare` prints."""
     return [
         *(f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]),
-        *sentences(result),
+        *comparison_sentences(result),
         f"report: {result['run']}/report.html",
     ]
 

@@ -93,7 +93,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
         start = f"{store}/{current.folder}" if current and config.warm_start else None
         trained = train(with_newest_files(config), observer, start)
         stages = Stages(observer)
-        promotion = stages("promote", promote, config, store, trained["run"], held)
+        promotion = stages("promote", promote_if, config, store, trained["run"], held)
         scored = watched = None
         if config.new:  # score with the version that is now in use
             version, rows = promotion["version"], fingerprint_of(source_of(config.new))[:8]
@@ -111,7 +111,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
     }  # fmt: skip
 
 
-def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Json:
+def promote_if(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Json:
     """Promote the run if the condition holds, unless another run has taken over the lease of the store."""
     held.check()
     asked = config.model_dump(include={"condition", "margin", "metric"})
@@ -129,7 +129,7 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
         return config.train
     data = config.train.data
     source = source_of(data)
-    matching, held_out = sorted(files.expand(source.source)), config.held_out or 0
+    matching, held_out = sorted(files.files_of(source.source)), config.held_out or 0
     if len(matching) <= held_out:
         raise InputError(
             f"`held_out` takes all {len(matching)} files of {source.display_name}: wait for another one, or lower `held_out`"

@@ -75,7 +75,7 @@ def _test(test: Json) -> str:
     margin = f" by {test['margin']:g}" if test["margin"] else ""
     condition = f", {test['condition']}{margin}" if "condition" in test else ""
     value = f"{test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f})"
-    return f"{metric_text(test)} {value} on {test['rows']:,} rows{condition}"
+    return f"{tested_metric(test)} {value} on {test['rows']:,} rows{condition}"
 
 
 def rollback(config: RollbackConfig) -> Json:
@@ -98,7 +98,7 @@ def promotion_lines(result: Json) -> list[str]:
     lines = []
     if (test := result["decision"]) is not None:
         lines.append(
-            f"{metric_text(test)} of the new run minus that of the version in use: {test['value']:+.5f}, "
+            f"{tested_metric(test)} of the new run minus that of the version in use: {test['value']:+.5f}, "
             f"{100 * test['level']:.0f} % interval {test['low']:+.5f} to {test['high']:+.5f}, "
             f"on {test['rows']:,} rows ({test['of']})"
         )
@@ -125,7 +125,7 @@ def promotion_lines(result: Json) -> list[str]:
     return lines
 
 
-def metric_text(test: Json) -> str:
+def tested_metric(test: Json) -> str:
     """Return the name of the metric that was compared. The first model stores do not state it, and compared the AUC."""
     names = {
         "auc": "AUC", "average_precision": "average precision", "macro_auc": "mean AUC of the classes",
@@ -136,7 +136,7 @@ def metric_text(test: Json) -> str:
 
 def decision_svg(decision: Json, title: str) -> str:
     """Return the picture of a decision as an SVG file."""
-    rows = [(metric_text(decision), decision)]
+    rows = [(tested_metric(decision), decision)]
     if decision["calibration"] is not None:
         rows.append(("Brier score, decrease", decision["calibration"]))
     bound = decision["margin"] if decision["condition"] == "better" else -decision["margin"]

@@ -57,10 +57,10 @@ def shard(config: ShardConfig, observer: RunObserver) -> Json:
             starts = stages("route", sharding.route_all, job, parallel_map)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map)
             manifest = stages("commit", sharding.finish, job, shards)
-    return result_of(manifest, stages.elapsed())
+    return shard_result(manifest, stages.elapsed())
 
 
-def result_of(manifest: Manifest, seconds: float) -> Json:
+def shard_result(manifest: Manifest, seconds: float) -> Json:
     """Return the size and type of a sharded data set, as JSON values."""
     return {
         "target": manifest.folder,
@@ -127,4 +127,4 @@ def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
         parallel_map = workers.parallel_map(observer)
         write = functools.partial(simulation.write, url)
         shards = stages("write shards", lambda: list(parallel_map(write, range(simulation.n_shards))))
-    return result_of(stages("commit", simulation.commit, url, shards), stages.elapsed())
+    return shard_result(stages("commit", simulation.commit, url, shards), stages.elapsed())

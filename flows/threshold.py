@@ -24,11 +24,11 @@ from flows.run_folder.folder import (
     SCORES,
     THRESHOLD_ROWS,
     configuration_of,
-    counts_of,
     read_about,
     read_scores,
     read_threshold_rows,
     run_folder,
+    table_counts,
     timestamped,
 )
 from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
@@ -111,7 +111,7 @@ def _decide(
     if kept is not None and exists(f"{run}/{THRESHOLD_ROWS}"):
         rows, threshold_counts = kept["rows"], read_threshold_rows(run, about)
     elif test is not None:  # the run was made by an older version
-        rows, kept, threshold_counts = "test", {}, counts_of(test)
+        rows, kept, threshold_counts = "test", {}, table_counts(test)
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
     if config.row_costs is not None:
@@ -132,7 +132,7 @@ def _decide(
         for name in ("confusion", "g_mean"):
             details.get("train", {}).pop(name, None)
     if test is not None:
-        counts = counts_of(test.assign(score=test["score"] - shift))
+        counts = table_counts(test.assign(score=test["score"] - shift))
         shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
         details["test"] = detail_of(counts, 0.0)
     point = point_of(counts, at, config.options, shown_rows, per_day)

@@ -35,12 +35,12 @@ from flows.progress import RunObserver
 from flows.run_folder.folder import (
     METRICS,
     SCORES,
-    counts_of,
     max_fpr_of,
     members_of,
     read_about,
     read_scores,
     score_columns,
+    table_counts,
 )
 from flows.watch_state import Identity, WatchState, read_labels
 
@@ -111,10 +111,10 @@ def watch(config: WatchConfig, observer: RunObserver) -> Json:
             batch = stages("join labels", join_labels, config.labels, batch, watched)
         page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}")
     assert batch  # the configuration requires rows or labels
-    return result_of(watched.state, batch, page) | {"seconds": stages.elapsed()}
+    return batch_result(watched.state, batch, page) | {"seconds": stages.elapsed()}
 
 
-def result_of(state: WatchState, batch: str, page: str) -> Json:
+def batch_result(state: WatchState, batch: str, page: str) -> Json:
     """Return what ``aucdist watch --json`` prints of a batch."""
     record, known = state.read(batch), state.performance(batch)
     alarms = record["comparison"]["alarms"] + (known["alarms"] if known else [])
@@ -387,7 +387,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     if not guarantee:
         return None
     name, guaranteed = guarantee["metric"], guarantee["guaranteed"]
-    bad, rows = (int(n) for n in BAD_ROWS[name](confusion(counts_of(labelled), 0.0)))
+    bad, rows = (int(n) for n in BAD_ROWS[name](confusion(table_counts(labelled), 0.0)))
     if name == "alerts":
         bad, rows = int((scores["score"] > 0).sum()), len(scores)
     test = {"metric": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}

@@ -47,7 +47,7 @@ from aucdist import (
     PairwiseSquareClassifier,
     UnivariateRankingClassifier,
 )
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import cell_cuts, cutting_planes
 
@@ -73,7 +73,7 @@ class Rows:
 
     def blocks(self):
         X = sp.csr_array(self.X) if self.sparse else self.X
-        parts = partition(Block.of(X, self.y, weight=self.weight), self.n_blocks)
+        parts = into_blocks(Block.of(X, self.y, weight=self.weight), self.n_blocks)
         return LocalBlocks.load(parts.__getitem__, len(parts), stream=True) if self.streamed else LocalBlocks(parts)
 
     @property
@@ -92,7 +92,7 @@ class RowsInGroups(Rows):
     def blocks(self):
         X = sp.csr_array(self.X) if self.sparse else self.X
         rows = Block.of(X, self.y, weight=self.weight, group=self.group, grade=self.grade)
-        return LocalBlocks(partition(rows, self.n_blocks))
+        return LocalBlocks(into_blocks(rows, self.n_blocks))
 
 
 def in_groups_of(rows, seed):

@@ -318,7 +318,7 @@ def stacked(blocks: Sequence[Block]) -> Block:
     return Block(rows, **joined)
 
 
-def partition(block: Block, n_blocks: int) -> list[Block]:
+def into_blocks(block: Block, n_blocks: int) -> list[Block]:
     """Divide the rows among blocks, each class separately, so that every block gets its share of positives.
 
     The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.
@@ -425,7 +425,7 @@ def code_histogram(rows: BinRows, coefs: ndarray) -> ndarray:
     return out
 
 
-def second_moments(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> ndarray:
+def outer_products(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> ndarray:
     """Return the sum of ``coefs[i] x_i x_i'``, float64 of shape (n_features, n_features).
 
     `coefs`: of shape (n_samples,), float64.

@@ -202,19 +202,19 @@ def as_floats(integers: ndarray) -> ndarray:
 unpack: Callable[..., Any] = loads
 
 
-def nbytes(thing: Any) -> int:
+def array_bytes(thing: Any) -> int:
     """Return the bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
     if isinstance(thing, ndarray):
         return thing.nbytes
     if isinstance(thing, dict):
-        return sum(map(nbytes, thing.values()))
+        return sum(map(array_bytes, thing.values()))
     if isinstance(thing, list | tuple):
-        return sum(map(nbytes, thing))
+        return sum(map(array_bytes, thing))
     if is_dataclass(thing) or isinstance(thing, Part):
-        return sum(map(nbytes, vars(thing).values()))
+        return sum(map(array_bytes, vars(thing).values()))
     return 64
 
 
 # Dask would estimate a few bytes for each of these objects, and let a worker run out of memory.
 for _type in (Block, Part):
-    sizeof.register(_type)(nbytes)
+    sizeof.register(_type)(array_bytes)

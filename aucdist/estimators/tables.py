@@ -24,7 +24,7 @@ from aucdist.data.formats.base import Parsed, feature_names
 from aucdist.data.formats.parts import encoded_matrix
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
 from aucdist.data.formats.table_form import PANDAS_INDEX, PLAIN, are_dates, one_spelling_each
-from aucdist.data.formats.tables import is_number, is_plain, is_text
+from aucdist.data.formats.tables import is_numeric_type, is_plain, is_text
 from aucdist.data.formats.text import called, unique
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
@@ -121,7 +121,7 @@ def checked_rows(
             return validate_data(estimator, X, y, reset=reset, **accepted)
         table = _as_arrow(X, known)
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
-        texts = [name for name in table.column_names if not is_number(table.schema.field(name).type)]
+        texts = [name for name in table.column_names if not is_numeric_type(table.schema.field(name).type)]
         if reset and texts:
             estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
         elif unencoded := [name for name in texts if name not in known]:

@@ -368,7 +368,7 @@ def verdict(card: Scorecard) -> str:
     )
 
 
-def sentences(card: Scorecard) -> list[str]:
+def card_sentences(card: Scorecard) -> list[str]:
     """Describe the meaning of the points and the effect of rounding."""
     scaling, rounding, texts = card.scaling, card.rounding, []
     odds = scaling.get("points_to_double_odds")
@@ -437,10 +437,10 @@ def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
         for row in rows:
             share = "" if row.share is None else f"{100 * row.share:.1f} %"
             lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
-        lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
+        lines += ["", *(f"* {_escaped(sentence)}" for sentence in card_sentences(card)), ""]
         return "\n".join(lines).encode()
     groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
     return render_template(
         Path(__file__).with_name("card.html"),
-        title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
+        title=title, verdict=verdict(card), sentences=card_sentences(card), groups=groups, n_rows=len(rows),
     ).encode()  # fmt: skip

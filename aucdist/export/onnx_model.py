@@ -17,7 +17,7 @@ from aucdist.export.portable import (
     Portable,
     PortableColumn,
     TreeNode,
-    describe,
+    describe_model,
     free_name,
     other_spellings,
     trees_of,
@@ -316,7 +316,7 @@ def to_onnx(model: Any, *, contributions: bool = False) -> Any:
     ([-0.5, 1.5], [-1, 1])
     """
     model = as_model(model)
-    described_classes, added = describe(model, "onnx", contributions=contributions)
+    described_classes, added = describe_model(model, "onnx", contributions=contributions)
     several = bool(model.classes)
     first, width = described_classes[0], len(described_classes) if several else None
     names = {"features", *(column.name for column in first.columns)}

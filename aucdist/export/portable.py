@@ -202,7 +202,7 @@ def portable(model: LinearModel) -> Portable:
     return Portable(model, columns, features, preprocessor.scale == "unit-row", score)
 
 
-def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
+def describe_model(model: LinearModel, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
     """Describe a model, or that of each class, which read the same columns; and name its contributions if they are asked for.
 
     Raises InputError as `portable`; if the target cannot hash; or of several classes, if contributions are asked for, or a row

@@ -27,7 +27,7 @@ from aucdist.export.portable import (
     PortableColumn,
     TreeNode,
     Trees,
-    describe,
+    describe_model,
     free_name,
     other_spellings,
     trees_of,
@@ -196,7 +196,7 @@ def to_sql(model: Any, *, table: str = "rows", ids: Sequence[str] = (), contribu
     if isinstance(ids, str):
         raise InputError(f"ids takes a list of columns, and {ids!r} is a string: give [{ids!r}]")
     model = as_model(model)
-    described_classes, added = describe(model, "sql", contributions=contributions)
+    described_classes, added = describe_model(model, "sql", contributions=contributions)
     first = described_classes[0]
     if isinstance(first.score, Kernel):
         if model.classes:

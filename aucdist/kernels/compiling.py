@@ -39,7 +39,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda function: kernel(function, **options)
     chosen = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder(function.__code__.co_filename))
+    numba.config.CACHE_DIR = str(kernel_folder(function.__code__.co_filename))
     try:
         compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
     finally:
@@ -61,7 +61,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return compiled
 
 
-def cache_folder(file: str) -> Path:
+def kernel_folder(file: str) -> Path:
     """Return the folder for the compiled kernels of a file: the user's choice, or one that only this user can write to."""
     return Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _own_folder(file)
 

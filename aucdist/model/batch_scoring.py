@@ -94,7 +94,7 @@ class RowCosts:
             return scores
         members = block.y[:, np.newaxis] > 0
         if self.labelled and self.classes:
-            members = members_of(block, schema, self.classes)
+            members = members_of_block(block, schema, self.classes)
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
         about, costs = [], Costs.of(self.cost)
@@ -172,7 +172,7 @@ def column(kind: str, name: str) -> str:
     return f"{kind}{name and f' {name}'}"
 
 
-def members_of(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:
+def members_of_block(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:
     """Return which of some classes of a schema each row has, bool of shape (n_rows, n_classes)."""
     assert block.code is not None
     places = [schema.classes.index(name) for name in classes]

@@ -12,7 +12,7 @@ from aucdist.drift.leaks import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
 from aucdist.model import DIGESTS, PROFILE, load_model, model_folder
-from aucdist.model.batch_scoring import members_of, source_for_scoring
+from aucdist.model.batch_scoring import members_of_block, source_for_scoring
 from aucdist.model.linear_model import LinearModel
 
 
@@ -72,7 +72,7 @@ def score_labelled(
         scores = model.scores(rows)
         looked_up = seen.look_up(digests_of(rows))
         checked, known = checked + looked_up[0], known + looked_up[1]
-        y = members_of(block, reader.schema, model.classes) if model.classes else block.y
+        y = members_of_block(block, reader.schema, model.classes) if model.classes else block.y
         parts.append((block.row_id, y, scores))
     row_id, y, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(row_id, kind="stable")

@@ -172,14 +172,14 @@ def pair_lbfgs(
         minima, passes = hinge_minima(blocks, objective)
         results = []
         for w in minima:
-            *_, last = itertools.islice(descend(problem, problem.evaluate(w), tol=tol, passes=1), FIRST_ROUNDS)
+            *_, last = itertools.islice(pair_descent(problem, problem.evaluate(w), tol=tol, passes=1), FIRST_ROUNDS)
             results.append(last)
             passes += last.passes
         start = min(results, key=lambda last: last.primal).w
     first = problem.evaluate(
         np.zeros(blocks.n_features) if start is None else project_onto_cone(start.astype(np.float64), problem.signs)
     )
-    yield from descend(problem, first, tol=tol, passes=passes + 1)
+    yield from pair_descent(problem, first, tol=tol, passes=passes + 1)
 
 
 def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[ndarray], int]:
@@ -196,7 +196,7 @@ def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[ndarray
     return [w for w in minima if w.any()] or minima[:1], passes
 
 
-def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
+def pair_descent(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS from a point that `passes` passes led to; rounds and `tol` are those of `pair_lbfgs`."""
     bound, convex = (0.0, 0.0), problem.loss.convex
     for better, n_tries in lbfgs.descend(problem.evaluate, point, problem.signs):

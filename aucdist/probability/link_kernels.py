@@ -97,7 +97,7 @@ def probability(terms, u):
 
 
 @kernel
-def probabilities(terms, scores, above, below):
+def write_probabilities(terms, scores, above, below):
     """Write the probability at each score, and its complement."""
     for i in range(scores.shape[0]):
         above[i], below[i] = probability(terms, scores[i])

@@ -41,7 +41,7 @@ from aucdist.probability.link_kernels import (
     Terms,
     far_part,
     near_part,
-    probabilities,
+    write_probabilities,
 )
 
 LOSSES = ("calibrated", "likelihood")
@@ -95,7 +95,7 @@ class Link:
         """
         u = np.ascontiguousarray(scores, dtype=float)
         above, below = np.empty((2, len(u)))
-        probabilities(self.terms(likelihood=True), u, above, below)
+        write_probabilities(self.terms(likelihood=True), u, above, below)
         return above, below
 
     def score(self, probability: float) -> float:

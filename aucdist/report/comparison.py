@@ -40,7 +40,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
                 if name.partition("@")[0] in WITHIN_GROUPS:
                     method = "sign-flip test of groups"
             tests.append(_tests(heading, method, pairs))
-    texts = sentences(result)
+    texts = comparison_sentences(result)
     figures = {
         name: plots.inline_svg(name, heading, " ".join(texts), plots.roc_curves, curves=curves, log_x=name == "roc-low")
         for name, heading in (("roc", "ROC curves"), ("roc-low", "ROC curves at low false positive rates"))
@@ -61,7 +61,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
     )
 
 
-def sentences(result: Json) -> list[str]:
+def comparison_sentences(result: Json) -> list[str]:
     """Return the results of the tests, one sentence for each pair of runs and each metric."""
     differences, texts = result["differences"], []
     if "classes" in result:  # in how many classes either is higher, corrected for all tests

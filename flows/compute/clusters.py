@@ -30,7 +30,7 @@ from aucdist.data.storage.urls import reveal
 from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError, Json
 from aucdist.kernels import rows
-from aucdist.kernels.compiling import cache_folder
+from aucdist.kernels.compiling import kernel_folder
 from flows.config.cluster import (
     Adaptive,
     ClusterConfig,
@@ -302,7 +302,7 @@ class Stages:
 
     def __init__(self, observer: RunObserver):
         self._observer, self._start = observer, time.perf_counter()
-        if not any(cache_folder(rows.__file__).rglob("*.nbi")):
+        if not any(kernel_folder(rows.__file__).rglob("*.nbi")):
             observer.note(f"{COMPILING}: this run takes some seconds longer")
         self.seconds: dict[str, float] = {}
 

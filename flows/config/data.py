@@ -297,7 +297,7 @@ def source_from_name(
         if form := load_model(absolute(trained)).reading.get("format"):
             entry["format"] = form
     if "format" not in entry and not yaml and not files.is_web(data):
-        entry |= _format_from_content(files.expand(entry["source"])[0])
+        entry |= _format_from_content(files.files_of(entry["source"])[0])
     if "format" not in entry:
         raise InputError(
             f"{files.shown(data)}: its name does not show its format: name one, as in --set format=svmlight"
@@ -331,7 +331,7 @@ def _entry(data: str) -> Json:
         raise unknown("file or data set", data, catalog())
     by_suffix = _format_from_suffix(url)
     if url.endswith(".dat") and not on_the_web:  # KEEL's, and that of many others
-        return {"source": url, **_format_from_content(files.expand(url)[0])}
+        return {"source": url, **_format_from_content(files.files_of(url)[0])}
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
     # loads NumPy, SciPy and compiled kernels
@@ -344,7 +344,7 @@ def _entry(data: str) -> Json:
         for name, form in ((CURRENT, "shards"), ("_delta_log", "delta"), ("metadata/version-hint.text", "iceberg")):
             if files.exists(f"{url.rstrip('/')}/{name}"):
                 return {"source": url, "format": form}
-        listed = files.expand(url)
+        listed = files.files_of(url)
         if any(map(SHARD_NAME.fullmatch, listed)):
             raise InputError(
                 f"{files.shown(url)} has shards, but no {CURRENT}: the sharding did not end. Repeat it, or name another folder"

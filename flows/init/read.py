@@ -105,14 +105,14 @@ def head_of(url: str) -> tuple[bytes, float]:
     return data, len(data) / size
 
 
-def survey(source: Source) -> tuple[Survey, float, dict[str, str]]:
+def survey_first_rows(source: Source) -> tuple[Survey, float, dict[str, str]]:
     """Survey the first rows of an svmlight or KEEL file.
 
     Also return which share of the rows these are, as `FirstRows` has it, and why columns are dropped that have one value.
 
     Raises InputError if the file cannot be read.
     """
-    url, *others = files.expand(source.source)
+    url, *others = files.files_of(source.source)
     data, share = head_of(url)
     if source.format in ("keel", "arff") and "missing" not in source.model_fields_set:
         source = source.model_copy(update={"missing": "keep"})

@@ -14,7 +14,7 @@ import yaml
 from pydantic import field_validator
 
 from aucdist.data.formats.table_form import Spelling, TableForm
-from aucdist.data.formats.tables import distinct, plain_values, table_of
+from aucdist.data.formats.tables import distinct, parse_table, plain_values
 from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source
@@ -25,7 +25,7 @@ from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
 from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Guess, Kind, contents_of
-from flows.init.read import FirstRows, first_rows, survey
+from flows.init.read import FirstRows, first_rows, survey_first_rows
 
 MAX_CLASSES = 20
 SOURCE_PREFIX = "data.source."
@@ -107,7 +107,7 @@ def init(config: InitConfig) -> Json:
     """
     name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
     file = config.output or Path(f"{name}.yaml")
-    described = describe(name, source, file, time=config.time, groups=config.groups)
+    described = propose(name, source, file, time=config.time, groups=config.groups)
     files.write_bytes(str(file.absolute()), described.text.encode(), new=not config.force)
     return {
         "config": str(file), "rows": described.rows, "all_rows": described.all_rows, "positive": described.positive,
@@ -128,7 +128,7 @@ def init_lines(result: Json) -> list[str]:
     ]
 
 
-def describe(
+def propose(
     name: str, source: Source, output: Path | None = None, *, time: str | None = None, groups: str | None = None
 ) -> Description:
     """Return a configuration for training.
@@ -152,7 +152,7 @@ def describe(
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names
     form = TableForm.of(rows.source, None, names, where)
-    labels = table_of(
+    labels = parse_table(
         rows.columns.select([form.label]),
         TableForm(form.label, ()),
         where,
@@ -373,11 +373,11 @@ def _test_rows(
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
     """Describe an svmlight file, whose features are numbers, or a KEEL file, whose header describes all columns."""
-    surveyed, share, constant = survey(source)
+    surveyed, share, constant = survey_first_rows(source)
     kinds = {c: "categorical" if c in surveyed.categories else "number" for c in surveyed.columns}
     if constant:
         source = source.model_copy(update={"drop": [*(source.drop or ()), *constant]})
-        surveyed, share, _ = survey(source)
+        surveyed, share, _ = survey_first_rows(source)
     # a survey has no rows, only the number of rows of each class
     labels = Labels(np.repeat(np.arange(len(surveyed.classes)), [*surveyed.classes.values()]), tuple(surveyed.classes))
     whole = share == 1.0

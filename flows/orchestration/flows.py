@@ -41,7 +41,7 @@ from flows.progress import RunObserver, log_observer, tasks_line
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
-from flows.run_folder.folder import counts_of, fit_name, read_scores
+from flows.run_folder.folder import fit_name, read_scores, table_counts
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as training
@@ -116,7 +116,7 @@ def cross_validate(config: CvConfig) -> Json:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder."""
     result = searching.cross_validate(config, FlowObserver(config.name))
     create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
-    create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
+    create_table_artifact(settings_table(result), key="cross-validate-table", description=f"Settings of {config.name}")
     create_roc_artifact(result["refit"], key="cross-validate-roc", description=f"ROC curve of {config.name}")
     return result
 
@@ -213,7 +213,7 @@ def create_roc_artifact(result: Json, key: str, description: str) -> None:
     """Create an image artifact of the test ROC curve. Runs without test rows or with several classes have none."""
     if result["metrics"]["test_auc"] is None or "classes" in result:
         return
-    curves = [("test", counts_of(read_scores(result["run"])))]
+    curves = [("test", table_counts(read_scores(result["run"])))]
     svg = standalone_svg("roc", lambda axes: roc_curves(axes, curves, log_x=False))
     image = base64.b64encode(svg.encode()).decode()
     create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
@@ -257,7 +257,7 @@ def markdown_of(result: Json) -> str:
     return "\n".join([*lines, summary_markdown(result["refit"])])
 
 
-def table_of(result: Json) -> list[Json]:
+def settings_table(result: Json) -> list[Json]:
     """Return the settings of a search with their scores, a row for each."""
     return [
         row["parameters"]

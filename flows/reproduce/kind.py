@@ -93,7 +93,7 @@ class Version:
         return self.n_samples > 0
 
 
-def read_version(dataset: DataSet) -> Version:
+def version_of_data(dataset: DataSet) -> Version:
     """Read a data set and return its version. If its files are absent, the version has only its name and note."""
     source = dataset.source
     note = dataset.note or source.note or ""

@@ -38,7 +38,7 @@ from flows.config.loading import (
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
-from flows.reproduce.kind import ExperimentKind, Result, Task, TaskKey, Version, read_version
+from flows.reproduce.kind import ExperimentKind, Result, Task, TaskKey, Version, version_of_data
 from flows.reproduce.page import ExperimentReport, render_paper_page
 from flows.reproduce.scores import Scores
 
@@ -142,7 +142,7 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
     folder = f"{config.output.rstrip('/')}/reproduce-{config.paper}"
     observer.stage("open data")
     versions = {
-        name: {key: read_version(dataset) for key, dataset in experiment.datasets.items()}
+        name: {key: version_of_data(dataset) for key, dataset in experiment.datasets.items()}
         for name, experiment in config.experiments.items()
     }
     datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}

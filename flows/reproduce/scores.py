@@ -257,7 +257,7 @@ class Scores(ProtocolKind):
                         cell["p_value"] = p = p_value(samples[k], samples[rank.argmin()])
                         if rank[k] > rank.min():  # marked, if it is significantly behind the best
                             cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
-        lines = compare(pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float)))
+        lines = with_verdicts(pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float)))
         if self.tolerance is not None:
             lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
         # the background of a cell: by the printed figures, or without these by the best system
@@ -309,7 +309,7 @@ class Scores(ProtocolKind):
             yield Figure(f"{self.figure}: {measure} G-mean", curves, "Data set, in the order of the table", "G-mean, %")
 
 
-def compare(cells: pd.DataFrame) -> pd.DataFrame:
+def with_verdicts(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells with differences and verdicts."""
     difference = cells["mean"] - cells["paper"]
     unit = cells["paper_deviation"].fillna(cells["deviation"])

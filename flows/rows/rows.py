@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aucdist.data.block import Block, EachBlock, partition
+from aucdist.data.block import Block, EachBlock, into_blocks
 from aucdist.data.dataset import Schema, date_features
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
@@ -180,7 +180,7 @@ class LazyRows:
         """Return the same rows in blocks that all workers can read, from `folder` of their scratch space if need be."""
         if not self.in_this_process:
             return self
-        blocks = partition(self.block, self.n_blocks)
+        blocks = into_blocks(self.block, self.n_blocks)
         if workers.client is None:
             return replace(self, items=blocks)
         url = f"{workers.scratch}/{folder}"

@@ -355,7 +355,7 @@ def read_scores(run: str) -> pd.DataFrame:
     return table.sort_values(ROW_ID, ignore_index=True)
 
 
-def counts_of(table: pd.DataFrame) -> ScoreCounts:
+def table_counts(table: pd.DataFrame) -> ScoreCounts:
     """Return the counts of the scores of test rows of two classes, as `read_scores` returns them."""
     return ScoreCounts.from_scores(table["y"], table["score"], table.get("weight"))
 

@@ -50,7 +50,7 @@ from aucdist.metrics.ranking import auc, auc_error, average_precision, average_p
 from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
 from flows.rows.rows import TrainTestRows
-from flows.run_folder.folder import DECISION, counts_of, digests, versions
+from flows.run_folder.folder import DECISION, digests, table_counts, versions
 
 STAGES = {
     "data": ("open data", "survey", "split and scale", "partition"),
@@ -170,7 +170,7 @@ class FittedRun(NamedTuple):
     named_groups: Mapping[str, ndarray]
 
 
-def result_of(fitted: FittedRun, run: str) -> Json:
+def run_result(fitted: FittedRun, run: str) -> Json:
     """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
 
     Rows and classes are those of the training rows, over whose pairs the certificate holds. For several classes the means of AUC
@@ -244,7 +244,7 @@ def _baselines(fitted: FittedRun) -> list[Json]:
     flagged = table["tp"] + table["fp"]
     at_flagged = {"recall": recall_at_k, "precision": precision_at_k}
     for name, scores, seconds in fitted.baselines:
-        counts, differences = counts_of(rows.assign(score=scores)), {}
+        counts, differences = table_counts(rows.assign(score=scores)), {}
         if not counts.weighted and min(counts.rows_pos, counts.rows_neg) > 1:
             ranks, positives = np.argsort(np.argsort(-scores, kind="stable")), np.ones(counts.rows_pos)
             missed = [column[y > 0] for column in (model_scores <= 0, ranks >= flagged)]
@@ -389,7 +389,7 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
 
 
 def details_of(fitted: FittedRun) -> Json:
-    """Return the content of ``metrics.json`` in addition to `result_of`."""
+    """Return the content of ``metrics.json`` in addition to `run_result`."""
     details: Json = {
         "name": fitted.config.name,
         "data": fitted.rows.identity,

@@ -146,7 +146,7 @@ class TrainOptions(RunOptions, DataFileOptions):
         path = Path(self.config)
         if not options and (is_yaml(self.config) or not path.suffix or not ("://" in self.config or path.exists())):
             return super().load()
-        from flows.init.run import SOURCE_PREFIX, describe
+        from flows.init.run import SOURCE_PREFIX, propose
 
         of_source = [
             setting.removeprefix(SOURCE_PREFIX) for setting in self.settings if setting.startswith(SOURCE_PREFIX)
@@ -154,7 +154,7 @@ class TrainOptions(RunOptions, DataFileOptions):
         name, source = source_from_name(self.config, of_source, label=self.label, positive=self.positive)
         source = source.pinned()  # the rows that are looked at are those of the fit
         with catch_warnings(action="ignore"):  # the fit gives them again, about all rows
-            described = describe(name, source, time=self.time, groups=self.groups)
+            described = propose(name, source, time=self.time, groups=self.groups)
         raw = parse_yaml(described.text, self.config)
         raw["data"]["source"]["source"] = source.source  # without its password in the text
         rest = [setting for setting in self.settings if not setting.startswith(SOURCE_PREFIX)]

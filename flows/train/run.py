@@ -36,16 +36,16 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
-from flows.run_folder.results import Bands, Baseline, FittedRun, result_of
+from flows.run_folder.results import Bands, Baseline, FittedRun, run_result
 from flows.train.config import TrainConfig
 from flows.train.stages import (
     Checkpoints,
-    counted,
     drop_small_classes,
-    evaluate,
+    evaluate_fits,
     fit,
     open_checkpoints,
     profile,
+    score_counts,
     start_weights,
 )
 
@@ -121,7 +121,7 @@ def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -
     fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
 
     def area(model: Any, rows: AnyBlocks | None) -> float | None:
-        return None if rows is None else auc(counted(model, rows.of_all()))
+        return None if rows is None else auc(score_counts(model, rows.of_all()))
 
     def result(model: Any) -> Json:
         return {
@@ -280,7 +280,7 @@ def fit_and_publish(
                 if attempt == attempts:
                     raise
                 observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
-        result = result_of(fitted, folder.url)
+        result = run_result(fitted, folder.url)
         stages("publish", publish, fitted, result, folder, command)
         if checkpoints is not None:
             checkpoints.remove()
@@ -314,7 +314,7 @@ def fit_and_evaluate(
     if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
         starts = start_weights(load_model(start), model.built, rows, observer)
     estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
-    evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, per_day)
+    evaluation = stages("evaluate", evaluate_fits, estimator, fits, blocks, observer, point, per_day)
     training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
     free = bands = None
     if config.shapes.requested:

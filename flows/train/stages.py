@@ -215,7 +215,7 @@ def fit(
     return estimator, fits
 
 
-def evaluate(
+def evaluate_fits(
     estimator: Any,
     fits: Sequence[Fit],
     blocks: TrainTestBlocks,
@@ -242,11 +242,11 @@ def evaluate(
     classes, thresholds = [], []
     by_class = zip(models, blocks.train.each_class(), calibration, fits, tested, strict=True)
     for k, (model, rows, held_out, fit, test_counts) in enumerate(by_class):
-        train = fit.counts or counted(model, rows)
-        costs = None if own_costs is None else counted(model, rows, own_costs)
+        train = fit.counts or score_counts(model, rows)
+        costs = None if own_costs is None else score_counts(model, rows, own_costs)
         threshold_counts, guarantee, interval = costs or train, None, None
         if held_out is not None:
-            threshold_counts = counted(model, held_out, own_costs)
+            threshold_counts = score_counts(model, held_out, own_costs)
         elif set_on == "out_of_fold":
             threshold_counts = fit.unseen if fit.unseen and own_costs is None else out_of_fold(model, rows, own_costs)
         if point is not None:
@@ -289,7 +289,7 @@ def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingP
     return "out_of_fold" if fewest > 1 and (by_default if point is None else point.out_of_fold) else "training"
 
 
-def counted(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
+def score_counts(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows have each score of a model or, where rows have costs of their own, what they cost there."""
     rows, w = mapped_rows(model, rows), model.coef_[0]
     return count_scores(rows, w) if costs is None else count_costs(rows, w, costs)

@@ -74,7 +74,7 @@ def in_parts() -> Iterator[Row]:
 
 def text_of(name: str) -> bytes:
     """Return the uncompressed content of the one file of a data set."""
-    (url,) = files.expand(find_source(name).source)
+    (url,) = files.files_of(find_source(name).source)
     return unpacked(files.read_bytes(url), url)
 
 

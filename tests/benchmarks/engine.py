@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from support.scratch_room import start_anew
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.sharding import simulate
@@ -27,7 +27,7 @@ def engine(slow_peers: bool) -> Iterator[Row]:
     from aucdist.engine.dask import DaskBlocks, local_client
 
     kilobyte, megabyte = np.zeros(2**7), np.zeros(2**17)
-    small = partition(_small(), 16)
+    small = into_blocks(_small(), 16)
     yield _timed("one process", "1 KB", LocalBlocks(small), kilobyte)
     yield _timed("one process, two threads", "1 KB", LocalBlocks(small, n_jobs=2), kilobyte)
     with local_client(2) as client:
@@ -94,7 +94,7 @@ def _fits() -> Iterator[Row]:
     """Fit KDD Cup 99 at lam 1e-3 in four blocks on each carrier: the weights are the same to the last bit."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    rows = partition(read_train_and_test("kddcup99")[0], 4)
+    rows = into_blocks(read_train_and_test("kddcup99")[0], 4)
     weights, base = set(), 0.0
     solve(AllPairs().rounds(LocalBlocks(rows), 1e-3), tol=1e-3, max_passes=100)  # compiles what late passes need, too
 
@@ -179,7 +179,7 @@ def _small() -> Block:
 
 
 def _small_block(n_blocks: int, index: int) -> Block:
-    return partition(_small(), n_blocks)[index]
+    return into_blocks(_small(), n_blocks)[index]
 
 
 def _echo(block: Block, memory: None, sent: np.ndarray) -> tuple[None, Summary]:

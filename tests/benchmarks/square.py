@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.papers.tpauc.descent import SVRG, moments_of, within_class_covariance
+from aucdist.papers.tpauc.descent import SVRG, moments_of_pairs, within_class_covariance
 from aucdist.papers.tpauc.exact import Exact
 from aucdist.papers.tpauc.online import prepare_steps, two_pass_epoch
 from aucdist.solvers.base import solve
@@ -43,7 +43,7 @@ def _against_gram(block: Block) -> Row:
 
 def _against_product(name: str, block: Block) -> Row:
     """Time an epoch of tpauc with known means and allocated weights."""
-    known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
+    known, w = moments_of_pairs(LocalBlocks([block])), np.ones(block.n_features)
     ready, _ = prepare_steps(block, None, known, block.n_samples, "corrected")
     epoch, start = partial(two_pass_epoch, eta=2.0**-6, lam=1e-3), np.zeros_like(w)
     seconds = fastest(lambda: epoch(block, ready, start.copy(), 1), 30)
@@ -73,7 +73,7 @@ def _compare_passes(block: Block, lam: float) -> Row:
     from scipy.optimize import minimize
 
     blocks = LocalBlocks([block])
-    known, certified = moments_of(blocks), []
+    known, certified = moments_of_pairs(blocks), []
 
     def evaluate(w: np.ndarray) -> tuple[float, np.ndarray]:
         variance, covariance_w = within_class_covariance(blocks, known, w)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, no
 from support.parts import dense
 
 from aucdist.data import column_statistics
-from aucdist.data.block import Block, each_of, partition
+from aucdist.data.block import Block, each_of, into_blocks
 from aucdist.data.column_statistics import MEDIAN_ERROR, Means, Medians, moments
 from aucdist.data.own_files import parse_checked
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
@@ -71,7 +71,10 @@ def test_rows_of_length_one(sparse):
 def test_statistics_merge_over_blocks(scale, n_blocks):
     whole = make(n=300)
     empty = whole.take(np.array([], dtype=int))
-    of_whole, many = fit([whole], scale, "numeric"), fit([empty, *partition(whole, n_blocks), empty], scale, "numeric")
+    of_whole, many = (
+        fit([whole], scale, "numeric"),
+        fit([empty, *into_blocks(whole, n_blocks), empty], scale, "numeric"),
+    )
     for a, b in ((of_whole.shift, many.shift), (of_whole.factor, many.factor)):
         assert (a is None) == (b is None)
         if a is not None:

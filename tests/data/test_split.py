@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from aucdist.data import split as split_module
-from aucdist.data.block import Block, each_of, partition
+from aucdist.data.block import Block, each_of, into_blocks
 from aucdist.data.split import find_split, scrambled, split
 from aucdist.errors import InputError
 
@@ -56,7 +56,7 @@ def test_rows_in_any_blocks_are_split_as_plain_python_would(n_pos, n_neg, fracti
     for label, n in ((1, n_pos), (-1, n_neg)):
         numbers = sorted((mixed(i ^ mixed(seed)), i) for i in ids[y == label].tolist())
         expected |= {i for _, i in numbers[: min(max(round(fraction * n), 1), n - 1)]}
-    blocks = partition(block_of(y, ids), n_blocks)
+    blocks = into_blocks(block_of(y, ids), n_blocks)
     split = find_split(each_of(blocks), fraction, seed)
     assert {i for block in blocks for i in block.row_id[split.is_test(block)].tolist()} == expected
     assert sum(split.n_test) == len(expected)
@@ -113,7 +113,7 @@ def test_one_group_or_a_side_of_one_class():
 
 @pytest.mark.parametrize("group", [None, np.arange(40) // 4])
 def test_each_block_is_read_once(group):
-    blocks = partition(Block.of(np.zeros((40, 1)), np.tile([1, -1], 20), group=group), 4)
+    blocks = into_blocks(Block.of(np.zeros((40, 1)), np.tile([1, -1], 20), group=group), 4)
     read = []
     find_split(lambda function: [read.append(block.index) or function(block) for block in blocks], 0.3, 1)
     assert read == [0, 1, 2, 3]

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import mannwhitneyu, norm
 from sklearn.metrics import roc_auc_score
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.split import split
 from aucdist.drift import leaks as module
@@ -191,7 +191,7 @@ def test_a_sample_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(module, "MAX_ROWS", 100)
     X = RANDOM.normal(size=(N, 3)) * (RANDOM.random((N, 3)) < 0.5)
     block = Block.of(sp.csr_matrix(X) if sparse else X, np.where(POSITIVE, 1, -1), row_id=RANDOM.permutation(N))
-    whole, many = (sample_of(LocalBlocks(partition(block, n))) for n in (1, 7))
+    whole, many = (sample_of(LocalBlocks(into_blocks(block, n))) for n in (1, 7))
     for key in ("values", "positive", "row_id"):
         assert (getattr(whole, key) == getattr(many, key)).all()
     assert 25 < whole.positive.sum() < 75

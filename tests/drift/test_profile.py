@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import npy_of
 from aucdist.data.preprocess import Preprocessor
@@ -42,7 +42,7 @@ def scores_of(X: np.ndarray) -> np.ndarray:
 
 def profile_of(X: np.ndarray, n_blocks: int = 3) -> Profile:
     block = block_of(X)
-    columns = fit_columns(LocalBlocks(partition(block, n_blocks)), SCHEMA, AS_READ, np.ones(4))
+    columns = fit_columns(LocalBlocks(into_blocks(block, n_blocks)), SCHEMA, AS_READ, np.ones(4))
     counts = ScoreCounts.from_scores(block.y, scores_of(X) - 2.0)
     return Profile(len(X), 4, columns, score_bins(counts, "training", 2.0))
 
@@ -257,11 +257,11 @@ def test_digests_of_blocks_are_those_of_all_rows_and_find_them_again() -> None:
     rng = np.random.default_rng(1)
     X, new = rng.normal(size=(500, 4)), rng.normal(size=(300, 4))
     whole = digest_block(X)
-    known = LocalBlocks(partition(whole, 1)).sum(row_digests)
-    several = LocalBlocks(partition(whole, 5)).sum(row_digests)
+    known = LocalBlocks(into_blocks(whole, 1)).sum(row_digests)
+    several = LocalBlocks(into_blocks(whole, 5)).sum(row_digests)
     np.testing.assert_array_equal(known.kept, several.kept)
     mixed = np.vstack([new, X[:40]])
-    assert LocalBlocks(partition(digest_block(mixed), 3)).sum(count_known, known).tolist() == [340, 40]
+    assert LocalBlocks(into_blocks(digest_block(mixed), 3)).sum(count_known, known).tolist() == [340, 40]
 
 
 def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None:

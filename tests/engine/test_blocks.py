@@ -5,7 +5,7 @@ from sklearn.base import clone
 from support.code_sets import random_codes
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
-from aucdist.data.block import Block, partition, stacked
+from aucdist.data.block import Block, into_blocks, stacked
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -24,7 +24,7 @@ def remember(block, memory, add):
 
 
 def test_memory_stays_and_summaries_merge_in_block_order():
-    blocks = LocalBlocks(partition(some_block(), 3))
+    blocks = LocalBlocks(into_blocks(some_block(), 3))
     first = blocks.reduce(remember, 2)
     assert first["memory"] == [2, 2, 2]
     assert first["n"] == 20
@@ -36,14 +36,14 @@ def test_memory_stays_and_summaries_merge_in_block_order():
 
 
 def test_every_block_gets_its_share_of_positives():
-    blocks = LocalBlocks(partition(some_block(200, 10), 5))
+    blocks = LocalBlocks(into_blocks(some_block(200, 10), 5))
     assert [i.n_pos for i in blocks.infos] == [2] * 5
     assert (blocks.n_samples, blocks.n_pos, blocks.n_neg, blocks.n_features) == (200, 10, 190, 2)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_more_blocks_than_rows_is_legal(sparse):
-    parts = partition(some_block(4, 2, sparse), 6)
+    parts = into_blocks(some_block(4, 2, sparse), 6)
     assert sum(p.n_samples for p in parts) == 4
     assert LocalBlocks(parts).n_samples == 4
 

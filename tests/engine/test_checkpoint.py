@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aucdist.data.block import partition
+from aucdist.data.block import into_blocks
 from aucdist.data.own_files import json_digest
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
@@ -37,11 +37,11 @@ class Lost(Exception):
 
 
 def load(index):
-    return partition(ROWS, 3)[index]
+    return into_blocks(ROWS, 3)[index]
 
 
 def in_memory():
-    return LocalBlocks(partition(ROWS, 3))
+    return LocalBlocks(into_blocks(ROWS, 3))
 
 
 def model(name="PairwiseHingeClassifier", solver="all-pairs", more=None):
@@ -106,7 +106,7 @@ def test_few_rows_go_on_to_the_same_bits(lost_after, tmp_path, monkeypatch):
         monkeypatch.setattr(cutting_planes, name, value)
 
     def wide():
-        return LocalBlocks(partition(simulate(60, 90, 0.4, seed=2), 3))
+        return LocalBlocks(into_blocks(simulate(60, 90, 0.4, seed=2), 3))
 
     undisturbed = fit(model(), wide())
     assert undisturbed.certificate_.relative_gap < 1e-6  # by the interior point
@@ -167,7 +167,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
             Counting.calls += step.__module__ != "aucdist.engine.checkpoint"
             return super().reduce(step, *args)
 
-    again = journal(tmp_path, Counting(partition(ROWS, 3)))
+    again = journal(tmp_path, Counting(into_blocks(ROWS, 3)))
     rounds = 0
 
     def callback(record):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.s3_servers import SERVERS, bucket_on
 
-from aucdist.data.block import partition
+from aucdist.data.block import into_blocks
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
@@ -27,7 +27,7 @@ def names(client):
 
 
 def test_a_fit_goes_on_from_s3(client):
-    blocks = LocalBlocks(partition(simulate(400, 5, 0.2, seed=2), 3))
+    blocks = LocalBlocks(into_blocks(simulate(400, 5, 0.2, seed=2), 3))
 
     def journal():
         return Journal(f"s3://{BUCKET}/fits/mine", {"data": 1}, blocks, lambda text: None)

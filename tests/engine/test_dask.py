@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.worker_part import FEW_BYTES
@@ -27,7 +27,7 @@ def data(n=3000, seed=0):
 
 
 def load(index):
-    return partition(Block.of(*data()), N_BLOCKS)[index]
+    return into_blocks(Block.of(*data()), N_BLOCKS)[index]
 
 
 def assert_same_bits(fit, other):
@@ -38,7 +38,7 @@ def assert_same_bits(fit, other):
 
 
 def test_any_number_of_workers_same_bits():
-    here = LocalBlocks(partition(Block.of(*data()), N_BLOCKS))
+    here = LocalBlocks(into_blocks(Block.of(*data()), N_BLOCKS))
     with local_client(3, memory_limit="1GiB") as client:
         there = DaskBlocks.load(client, load, N_BLOCKS)
         assert_same_bits(
@@ -50,7 +50,7 @@ def test_anchors_in_cells_same_bits(client, monkeypatch):
     monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", 0)
     fits = [
         solve(AllPairs().rounds(blocks, 1e-2), tol=1e-3, max_passes=100)
-        for blocks in (LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
+        for blocks in (LocalBlocks(into_blocks(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
     ]
     assert_same_bits(*fits)
     assert fits[0].certificate.status is Status.CONVERGED

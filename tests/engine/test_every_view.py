@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.scratch_room import start_anew
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import Blocks, LocalBlocks, StoredBlock, reads_rows_itself, without_rows
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ChangedBlock, Mask, ViewBlocks
@@ -22,7 +22,7 @@ MADE: list[int] = []
 def parts() -> list[Block]:
     r = np.random.default_rng(0)
     X = np.round(r.normal(size=(30, 4)), 1)
-    return partition(Block.of(X, np.where(np.arange(30) < 9, 1, -1)), N_BLOCKS)
+    return into_blocks(Block.of(X, np.where(np.arange(30) < 9, 1, -1)), N_BLOCKS)
 
 
 def load(index: int) -> Block:

@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 from support.chains import EXPECTED, N_BLOCKS, VALUES, add, chain_of, load, rows
 
-from aucdist.data.block import partition
+from aucdist.data.block import into_blocks
 from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine import worker_calls, worker_part
 from aucdist.engine.dask import DaskBlocks, local_client
@@ -423,7 +423,7 @@ def test_a_step_that_was_stopped_is_no_error_of_the_step():
     """A part may be taken away in mid-step, as when the scheduler is lost: whoever asked looks for it again."""
     runner, stop = worker_part.StepRunner(), threading.Event()
     runner._worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
-    part = worker_part.Part(range(N_BLOCKS), partition(rows(), N_BLOCKS))
+    part = worker_part.Part(range(N_BLOCKS), into_blocks(rows(), N_BLOCKS))
     call = worker_part.pack((add, (1.0,)))
     stop.set()
     assert runner._work(part, None, 1, call, stop) == {"has": None}

@@ -13,7 +13,7 @@ import boto3
 import pytest
 from support.s3_servers import LAB, need_real, new_bucket, new_connections, point_to
 
-from aucdist.data.block import partition
+from aucdist.data.block import into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.sharding import simulate
@@ -73,7 +73,7 @@ def load(url, order, index):
 def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path, monkeypatch):
     monkeypatch.setenv(scratch.LIMIT, "0")  # each pass reads the server
     order, down = tmp_path / "kill", []
-    blocks = partition(simulate(6000, 8, 0.1, seed=1), N_BLOCKS)
+    blocks = into_blocks(simulate(6000, 8, 0.1, seed=1), N_BLOCKS)
     write_shards(blocks, Schema(tuple("abcdefgh"), "y", ("1",), ("-1",), {}), f"s3://{bucket}/rows")
 
     def callback(record):

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import partition
+from aucdist.data.block import into_blocks
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine import steps
 from aucdist.engine.blocks import LocalBlocks, StoredBlock
@@ -23,7 +23,7 @@ JOBS = (1, 2, 3, 16)
 
 
 def load(index):
-    return partition(ROWS, N_BLOCKS)[index]
+    return into_blocks(ROWS, N_BLOCKS)[index]
 
 
 def blocks(n_jobs, stream=False):
@@ -46,7 +46,7 @@ def test_blocks_are_worked_on_at_once():
         meeting.wait(60)  # three threads have to be here, or it breaks
         return None, {"n": 1}
 
-    assert LocalBlocks(partition(ROWS, 3), n_jobs=3).reduce(step) == {"n": 3}
+    assert LocalBlocks(into_blocks(ROWS, 3), n_jobs=3).reduce(step) == {"n": 3}
 
 
 def test_no_more_blocks_are_in_memory_than_two_for_each_thread():
@@ -133,12 +133,12 @@ def test_ctrl_c_in_a_step_arrives():
 
 def test_a_step_may_reduce_other_blocks_by_threads():
     """Helpers never wait for helpers that have not begun."""
-    inner = LocalBlocks(partition(ROWS, 3), n_jobs=3)
+    inner = LocalBlocks(into_blocks(ROWS, 3), n_jobs=3)
 
     def outer(block, memory):
         return None, inner.without_memory().reduce(lambda b, m: (None, {"n": b.n_samples}))
 
-    assert LocalBlocks(partition(ROWS, 64), n_jobs=64).reduce(outer)["n"] == 64 * 3000
+    assert LocalBlocks(into_blocks(ROWS, 64), n_jobs=64).reduce(outer)["n"] == 64 * 3000
 
 
 def test_what_cannot_be_read_is_an_error_for_any_number_of_threads():

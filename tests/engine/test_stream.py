@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.engine.dask import DaskBlocks, local_client
@@ -28,7 +28,7 @@ def data():
 
 
 def load(index):
-    return partition(data(), N_BLOCKS)[index]
+    return into_blocks(data(), N_BLOCKS)[index]
 
 
 def outcome(blocks, callback=None):

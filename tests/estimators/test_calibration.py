@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from support.fits import fitted
 
 import aucdist
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import N_FOLDS, SEED, isotonic, link_map, out_of_fold
@@ -71,7 +71,7 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
         own = X[seen] @ part
         scores[~seen] = (X[~seen] @ part - own.mean()) * (of_all.std() / own.std()) + of_all.mean()
     expected = ScoreCounts.from_scores(y, scores)
-    for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(partition(Block.of(X, y), 7))):
+    for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(into_blocks(Block.of(X, y), 7))):
         counts = out_of_fold(model, blocks)
         np.testing.assert_allclose(counts.values, expected.values, rtol=1e-9)
         np.testing.assert_array_equal(counts.pos, expected.pos)

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from support.fits import fitted
 
 import aucdist
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.conditioning import diagnosis, shifted
@@ -90,7 +90,7 @@ def test_weights_with_little_regularisation(rows):
 def test_every_kind_of_blocks_gives_the_same_bits(rows, make):
     X, y = rows
     X = with_column(X, 1.7e18 + 256.0 * np.arange(len(y)))
-    parts = partition(Block.of(make(X), y), 3)
+    parts = into_blocks(Block.of(make(X), y), 3)
     stored = LocalBlocks.load(lambda index: parts[index], 3, stream=True)
     in_memory = fitted(aucdist.PairwiseHingeClassifier(max_passes=20), LocalBlocks(parts))
     streamed = fitted(aucdist.PairwiseHingeClassifier(max_passes=20), stored)
@@ -162,7 +162,7 @@ def test_ranges_merge(rows):
         whole = ColumnRanges.of(Block.of(make(X), y).rows)
         np.testing.assert_array_equal(whole.low, X.min(axis=0))
         np.testing.assert_array_equal(whole.high, X.max(axis=0))
-        parts = LocalBlocks(partition(Block.of(make(X), y), 4)).ranges
+        parts = LocalBlocks(into_blocks(Block.of(make(X), y), 4)).ranges
         np.testing.assert_array_equal(parts.low, whole.low)
         np.testing.assert_array_equal(parts.high, whole.high)
         assert parts.width == whole.width == (5 if make is np.asarray else int((X != 0).sum(axis=1).max()))

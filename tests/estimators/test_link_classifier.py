@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from aucdist import LinkClassifier, SeparationWarning
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.fitting import fit_rows
 from aucdist.probability.links import Link
@@ -181,7 +181,7 @@ def test_forms_of_input():
     assert model.classes_.tolist() == ["no", "yes"]
     assert set(model.predict(X)) == {"no", "yes"}
     for other in (
-        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(LocalBlocks(partition(Block.of(X, y), 4))),
+        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(LocalBlocks(into_blocks(Block.of(X, y), 4))),
         LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(sp.csr_array(X), y),
         LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(
             da.from_array(X, chunks=(250, 2)), da.from_array(y, chunks=100)
@@ -209,7 +209,7 @@ def test_forms_of_input():
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_a_warning_says_that_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks):
     block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
-    (fit,) = fit_rows(LinkClassifier(link="logit", lam=0.1), LocalBlocks(partition(block, n_blocks)))
+    (fit,) = fit_rows(LinkClassifier(link="logit", lam=0.1), LocalBlocks(into_blocks(block, n_blocks)))
     assert any(isinstance(warning, SeparationWarning) for warning in fit.warnings) is separated
 
 

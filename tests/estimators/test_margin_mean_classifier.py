@@ -12,7 +12,7 @@ from support.fits import fitted
 from support.margin_twins import minimum, objective, offset
 
 from aucdist import MarginMeanClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import margin_mean
@@ -96,7 +96,7 @@ def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
 def test_a_gram_matrix_beyond_its_bound_gives_the_same_numbers(solver, form, n_blocks):
     """17 rows at a time with one block, 5 with each of three; a row takes 3200 bytes."""
     X, y = problem()
-    blocks = LocalBlocks(partition(Block.of(form(X), y), n_blocks))
+    blocks = LocalBlocks(into_blocks(Block.of(form(X), y), n_blocks))
     parameters = {"kernel": "rbf", "solver": solver, "sampler": None, "solver__n_outer": 4}
     kept = fit(blocks, **parameters)
     in_parts = fit(blocks, **parameters, gram_bytes=17 * 3200)
@@ -160,7 +160,7 @@ def test_blocks_and_dask_collections(kernel):
     X, y = problem()
     parameters = {"solver": "svrg", "kernel": kernel, "solver__n_outer": 100}
     plain = fit(X, y, **parameters)
-    blocks = fit(LocalBlocks(partition(Block.of(X, y), 3)), **parameters)
+    blocks = fit(LocalBlocks(into_blocks(Block.of(X, y), 3)), **parameters)
     chunks = fit(da.from_array(X, chunks=(150, 4)), da.from_array(y, chunks=150), **parameters)
     for model in (blocks, chunks):
         # The samples differ only as the hyperplanes do, which are found to 1 %.
@@ -206,7 +206,7 @@ def test_bad_data():
     with pytest.raises(InputError, match="one class"):
         fit(X, np.ones(400))
     with pytest.raises(InputError, match="MWMOTE needs rows in one block"):
-        fit(LocalBlocks(partition(Block.of(X, y), 2)), sampler=MWMOTE())
+        fit(LocalBlocks(into_blocks(Block.of(X, y), 2)), sampler=MWMOTE())
     with pytest.raises(InputError, match="all rows are equal"):
         fit(np.ones((400, 4)), y, kernel="rbf", sampler=None)
     with pytest.raises(InputError, match=r"feature 2 \(counted from 0\): its values are too large"):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from support.fits import fitted, mapping, violations
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.pairs import cutting_planes
@@ -173,7 +173,7 @@ def test_auto_leaves_a_feature_free_whose_direction_the_folds_disagree_on():
     model = PairwiseHingeClassifier(monotone="auto").fit(X, y)
     assert model.monotone_[1] == 1
     assert (model.monotone_[4:] == 0).sum() >= 10
-    again = PairwiseHingeClassifier(monotone="auto").fit(LocalBlocks(partition(Block.of(X, y), 3)))
+    again = PairwiseHingeClassifier(monotone="auto").fit(LocalBlocks(into_blocks(Block.of(X, y), 3)))
     np.testing.assert_array_equal(again.monotone_, model.monotone_)
 
 

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 
 SOLVERS = ["sdcd", "sdcd-perm", "msgd"]
@@ -44,7 +44,7 @@ def data():
 )
 def test_dual_descent_converges(data, solver, n_blocks, options):
     X, y = data
-    blocks = LocalBlocks(partition(Block.of(X, y), n_blocks))
+    blocks = LocalBlocks(into_blocks(Block.of(X, y), n_blocks))
     model = (
         PairwiseHingeClassifier().set_params(lam=0.1, solver=solver, tol=1e-2, random_state=0, **options).fit(blocks)
     )

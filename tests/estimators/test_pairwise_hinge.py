@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.linear import lam_path
@@ -76,7 +76,7 @@ def test_the_larger_label_is_positive(data, labels, positive):
 
 def test_fit_on_blocks(data):
     X, y = data
-    blocks = LocalBlocks(partition(Block.of(X, y), 3))
+    blocks = LocalBlocks(into_blocks(Block.of(X, y), 3))
     model = PairwiseHingeClassifier(lam=1e-2).fit(blocks)
     assert model.classes_.tolist() == [-1, 1]
     assert model.certificate_.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 1e-2), rel=1e-10)

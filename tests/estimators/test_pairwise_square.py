@@ -7,7 +7,7 @@ from support.fits import fitted
 from support.square_twins import square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier, lam_path
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -89,7 +89,7 @@ def test_more_features_than_the_closed_form_takes(solver):
     )
     model = fit(solver, X, y, lam=1e-2)
     assert roc_auc_score(y, model.decision_function(X)) > 0.95
-    blocks = LocalBlocks(partition(Block.of(X, y), 2))
+    blocks = LocalBlocks(into_blocks(Block.of(X, y), 2))
     assert roc_auc_score(y, fit(solver, blocks, None, lam=1e-2).decision_function(X)) > 0.95
 
 

@@ -13,7 +13,7 @@ from support.small_sets import small
 from threadpoolctl import threadpool_limits
 
 from aucdist import estimators
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
@@ -59,7 +59,7 @@ MORE = [
 
 
 def part(rows: str, index: int) -> Block:
-    return partition(ROWS[rows], N_BLOCKS)[index]
+    return into_blocks(ROWS[rows], N_BLOCKS)[index]
 
 
 def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:

@@ -11,8 +11,8 @@ from aucdist.data.block import (
     matrix_of,
     n_columns,
     n_rows,
+    outer_products,
     row_squares,
-    second_moments,
     stacked,
 )
 from aucdist.data.column_statistics import ColumnRanges
@@ -75,10 +75,10 @@ def test_squares_and_sizes_are_those_of_the_matrix(rows):
 def test_second_moments_are_those_of_the_matrix(rows):
     X, coefs = slow_matrix(rows), np.random.default_rng(6).random(n_rows(rows))
     coefs[0] = 0.0
-    np.testing.assert_allclose(second_moments(rows, coefs), (X.T * coefs) @ X, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(outer_products(rows, coefs), (X.T * coefs) @ X, rtol=1e-11, atol=1e-12)
     centred = X - coefs @ X / coefs.sum()
     expected = (centred.T * coefs) @ centred
-    np.testing.assert_allclose(second_moments(rows, coefs, centred=True), expected, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(outer_products(rows, coefs, centred=True), expected, rtol=1e-10, atol=1e-11)
 
 
 def test_the_histogram_counts_cells(rows):

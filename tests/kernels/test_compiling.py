@@ -99,7 +99,9 @@ def test_an_edit_compiles_again_what_it_can_have_changed(tmp_path: Path, monkeyp
     def folders() -> dict[str, Path]:
         compiling._own_folder.cache_clear()
         compiling._sources.cache_clear()
-        return {name: compiling.cache_folder(str(tmp_path / f"{name}.py")) for name in ("base", "over", "top", "other")}
+        return {
+            name: compiling.kernel_folder(str(tmp_path / f"{name}.py")) for name in ("base", "over", "top", "other")
+        }
 
     before = folders()
     (tmp_path / "base.py").write_text("f = 2\n")

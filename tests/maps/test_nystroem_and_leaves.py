@@ -4,7 +4,7 @@ from scipy.spatial.distance import pdist
 from support.small_sets import blocks_of
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, matrix_of, partition
+from aucdist.data.block import Block, into_blocks, matrix_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
@@ -121,7 +121,7 @@ def test_trees_within_groups_do_not_split_by_what_a_group_is(monkeypatch):
     expander = LeafExpander(trees=10, leaves=2, within_groups=True)
 
     def splits(leaves, n_blocks=1):
-        text = leaves.fit_blocks(LocalBlocks(partition(whole, n_blocks))).model
+        text = leaves.fit_blocks(LocalBlocks(into_blocks(whole, n_blocks))).model
         return {
             feature for line in text.splitlines() if line.startswith("split_feature=") for feature in line[14:].split()
         }
@@ -138,7 +138,7 @@ def test_a_sample_for_pairs_within_groups_has_whole_groups_unless_these_are_few(
     r = np.random.default_rng(3)
     y, group = np.where(r.random(4000) < 0.2, 1, -1), np.arange(4000) // 10
     for n_blocks in (1, 3):
-        blocks = LocalBlocks(partition(Block.of(np.zeros((4000, 1)), y, group=group), n_blocks))
+        blocks = LocalBlocks(into_blocks(Block.of(np.zeros((4000, 1)), y, group=group), n_blocks))
         drawn = draw_rows(blocks, 1000, whole_groups=True)
         assert (np.unique(drawn.group, return_counts=True)[1] == 10).all()
         assert 1600 < drawn.n_samples < 2400

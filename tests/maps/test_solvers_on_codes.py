@@ -9,7 +9,7 @@ from support.code_sets import random_codes
 from support.rounds import rounds_of
 from support.seeds import searched
 
-from aucdist.data.block import Block, matrix_of, partition
+from aucdist.data.block import Block, into_blocks, matrix_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import RampLBFGS
 from aucdist.pairs.cutting_planes import AllPairs
@@ -51,7 +51,7 @@ def two_forms(seed, n_blocks=2):
     if weight is not None:
         weight[:2] = 1.0
     codes = Block(rows, y, np.arange(60), weight)
-    return [LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))]
+    return [LocalBlocks(into_blocks(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))]
 
 
 @pytest.mark.parametrize("seed", searched(range(15), quick=3))

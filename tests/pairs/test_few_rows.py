@@ -11,7 +11,7 @@ from support.small_sets import blocks_of
 from support.top_optima import top_hinge, top_optimum
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import cutting_planes, few_rows as few_rows_module
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
@@ -41,7 +41,7 @@ def soon(monkeypatch):
 
 def blocks(X, y, weight, group, n_blocks=1):
     block = Block.of(X, y, weight=weight, group=group if group.any() else None)
-    return LocalBlocks(partition(block, n_blocks))
+    return LocalBlocks(into_blocks(block, n_blocks))
 
 
 def few_rows(rows, **options):
@@ -154,7 +154,7 @@ def test_grades_and_a_single_positive(grade_weight):
     X, *_ = problem(7, 6, 9)
     grades = np.arange(15) % 4
     pairs = pairs_of(grades, np.zeros(15, dtype=int), np.ones(15), grade_weight=grade_weight)
-    rows = LocalBlocks(partition(Block.of(X, np.where(grades > 0, 1, -1), grade=grades.astype(float)), 2))
+    rows = LocalBlocks(into_blocks(Block.of(X, np.where(grades > 0, 1, -1), grade=grades.astype(float)), 2))
     solution = solve(AllPairs().rounds(rows, 1e-2, grade_weight=grade_weight), tol=1e-6, max_passes=50)
     assert solution.certificate.status == "converged"
     best = best_hinge(X, pairs, 1e-2)

@@ -14,7 +14,7 @@ from support.rounds import leave_newton_steps
 from support.seeds import searched
 from support.small_sets import blocks_of, small
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import newton
@@ -124,7 +124,7 @@ def test_bits_depend_on_neither_threads_nor_chance(share, signs):
     rows = simulate(9_000, 5, 0.2, seed=1)
 
     def fit(n_jobs):
-        rounds = AllPairs().rounds(LocalBlocks(partition(rows, 4), n_jobs=n_jobs), 1e-3, max_fpr=share, signs=signs)
+        rounds = AllPairs().rounds(LocalBlocks(into_blocks(rows, 4), n_jobs=n_jobs), 1e-3, max_fpr=share, signs=signs)
         return solve(rounds, tol=1e-4, max_passes=200)
 
     one_thread, two, again = map(fit, (1, 2, 2))

@@ -14,7 +14,7 @@ from aucdist.data.dataset import Schema
 from aucdist.errors import InputError
 from aucdist.maps.explain import Additive, Shape
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.comparison import p_text, render_comparison_page, sentences
+from aucdist.report.comparison import comparison_sentences, p_text, render_comparison_page
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section, search_section
@@ -674,7 +674,7 @@ def test_the_page_begins_with_the_comparison_of_the_auc(result):
 
 def test_an_insignificant_difference_is_not_claimed(result):
     result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
-    unsure, same = sentences(result)
+    unsure, same = comparison_sentences(result)
     assert unsure.startswith(
         "The test AUC of a and that of b do not differ significantly: the difference is 0.001 (95 % interval -0.001 to 0.003, "
         "p = 0.4)."

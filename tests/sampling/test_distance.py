@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.steps import first_argument
 from aucdist.errors import InputError
@@ -61,7 +61,7 @@ def test_rates(numbers, m):
 def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     X, y = problem(rounded=rounded)
     sampler = DistanceUnderSampler(method="u2", ratio=ratio, svm=AXIS, random_state=1)
-    parts = partition(Block.of(X, y), n_blocks)
+    parts = into_blocks(Block.of(X, y), n_blocks)
     rule = sampler.rule(LocalBlocks(parts))
     expected = nearest(X, y, ratio)
     assert (rule.low, rule.high) == (expected[0], expected[-1])
@@ -108,7 +108,7 @@ def test_the_sample_does_not_depend_on_the_blocks(method):
     sampler = DistanceUnderSampler(method=method, svm=AXIS, random_state=5)
     samples = []
     for n_blocks in (1, 2, 7):
-        blocks = sampler.resample_blocks(LocalBlocks(partition(Block.of(X, y), n_blocks)))
+        blocks = sampler.resample_blocks(LocalBlocks(into_blocks(Block.of(X, y), n_blocks)))
         samples.append(sorted(blocks.reduce(row_ids)["ids"]))
     assert samples[0] == samples[1] == samples[2]
     sampler.fit_resample(X, y)
@@ -122,7 +122,7 @@ def row_ids(block, memory):
 
 def parts():
     X, y = problem(rounded=True)
-    return partition(Block.of(X, y), 3)
+    return into_blocks(Block.of(X, y), 3)
 
 
 class Counting(LocalBlocks):
@@ -259,7 +259,7 @@ def test_bad_data():
     with pytest.raises(InputError, match="one class only"):
         DistanceUnderSampler().resample_blocks(LocalBlocks([Block.of(X, np.ones(300))]))
     with pytest.raises(InputError, match="svm is not fitted, and the rows are in several blocks"):
-        DistanceUnderSampler(svm=SVC()).resample_blocks(LocalBlocks(partition(Block.of(X, y), 2)))
+        DistanceUnderSampler(svm=SVC()).resample_blocks(LocalBlocks(into_blocks(Block.of(X, y), 2)))
     with pytest.raises(InputError, match="equally far"):
         DistanceUnderSampler(method="u2", ratio=1, svm=AXIS).fit_resample(np.ones((300, 2)), y)
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
-from aucdist.data.block import Block, each_of, partition
+from aucdist.data.block import Block, each_of, into_blocks
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
@@ -195,7 +195,7 @@ def sides(block, seed=1):
 
 
 def load(index):
-    return partition(rows(), 3)[index]
+    return into_blocks(rows(), 3)[index]
 
 
 def own_rows(blocks, side):
@@ -214,7 +214,7 @@ def scored(train, held_out, tol=1e-3):
 @pytest.mark.parametrize(("weighted", "sparse"), [(False, False), (True, True)])
 def test_same_bits_as_rows_of_their_own(n_blocks, weighted, sparse):
     whole = rows(weighted=weighted, sparse=sparse)
-    blocks = partition(whole, n_blocks)
+    blocks = into_blocks(whole, n_blocks)
     train, held_out = sides(whole)
     masked = scored(*(masked_blocks(LocalBlocks(blocks), side) for side in (train, held_out)))
     assert masked == scored(*(LocalBlocks(own_rows(blocks, side)) for side in (train, held_out)))
@@ -222,7 +222,7 @@ def test_same_bits_as_rows_of_their_own(n_blocks, weighted, sparse):
 
 
 def test_same_bits_with_a_scaling_of_the_folds_own():
-    blocks = partition(rows(), 2)
+    blocks = into_blocks(rows(), 2)
     train, held_out = sides(rows())
     names = [str(j) for j in range(6)]
     own = own_rows(blocks, train)
@@ -233,12 +233,12 @@ def test_same_bits_with_a_scaling_of_the_folds_own():
 
 
 def test_what_the_client_knows_is_of_the_kept_rows():
-    blocks, (train, _) = partition(rows(weighted=True), 3), sides(rows())
+    blocks, (train, _) = into_blocks(rows(weighted=True), 3), sides(rows())
     masked, own = masked_blocks(LocalBlocks(blocks), train), LocalBlocks(own_rows(blocks, train))
     known = [replace(info, lasting=True) for info in masked.infos]  # masks read their rows through the unmasked blocks
     assert known == own.infos
     assert masked.without_memory().infos == masked.infos
-    assert not masked_blocks(LocalBlocks(partition(rows(), 3)), train).has_weights
+    assert not masked_blocks(LocalBlocks(into_blocks(rows(), 3)), train).has_weights
 
 
 def test_same_bits_on_workers(client):

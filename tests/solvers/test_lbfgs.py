@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Round, Status, solve
@@ -154,7 +154,7 @@ def test_bounds_hold_against_extended_precision(seed, n, d, magnitude, n_blocks)
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n, d)) + rng.normal(size=d) * 10.0 ** rng.uniform(0, 6, d)) * 10.0**magnitude
     y = np.where(np.arange(n) % 2, 1, -1)
-    rounding = Rounding.of(LocalBlocks(partition(Block.of(X, y), n_blocks)))
+    rounding = Rounding.of(LocalBlocks(into_blocks(Block.of(X, y), n_blocks)))
     w, coefs = rng.normal(size=d), rng.uniform(-1, 1, n)
     exact = X.astype(np.longdouble) @ w.astype(np.longdouble)
     assert float(np.abs(X @ w - exact).max()) <= rounding.score(w)

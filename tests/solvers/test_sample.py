@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from support.rounds import rounds_of
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.maps.binning import draw_rows
@@ -36,7 +36,7 @@ def rows(n=N, weighted=False):
 
 
 def dealt(block, n_blocks=1):
-    return LocalBlocks(partition(block, n_blocks))
+    return LocalBlocks(into_blocks(block, n_blocks))
 
 
 @pytest.fixture

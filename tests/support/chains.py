@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 
 N_BLOCKS = 6
@@ -15,7 +15,7 @@ def rows():
 
 
 def load(index):
-    return partition(rows(), N_BLOCKS)[index]
+    return into_blocks(rows(), N_BLOCKS)[index]
 
 
 def add(block, memory, value):
@@ -31,4 +31,4 @@ def chain_of(blocks, values=VALUES):
     return [blocks.reduce(add, value) for value in values]
 
 
-EXPECTED = chain_of(LocalBlocks(partition(rows(), N_BLOCKS)))
+EXPECTED = chain_of(LocalBlocks(into_blocks(rows(), N_BLOCKS)))

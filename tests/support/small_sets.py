@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import config
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.sdcd.kernels import PairPlaces
 
@@ -42,7 +42,7 @@ CASES = {
 
 def blocks_of(X, y, n_blocks=1, weight=None, group=None):
     """Return the rows in so many blocks."""
-    return LocalBlocks(partition(Block.of(X, y, weight=weight, group=group), n_blocks))
+    return LocalBlocks(into_blocks(Block.of(X, y, weight=weight, group=group), n_blocks))
 
 
 def all_pairs_of(n_minority, majority_rows):

@@ -25,7 +25,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FilePart, Parsed
 from aucdist.data.formats.source_fields import RowFilter, SourceFields
 from aucdist.data.formats.table_form import TableForm
-from aucdist.data.formats.tables import table_of
+from aucdist.data.formats.tables import parse_table
 from aucdist.data.formats.text import pick, unique
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import ALWAYS_ALLOWED, SURELY_ALLOWED, TRUSTED, check_fits, check_growth
@@ -61,7 +61,7 @@ def size_of_texts(table: pa.Table) -> int:
     return size
 
 
-def digest_of(table: pa.Table) -> str:
+def table_digest(table: pa.Table) -> str:
     """Return a checksum of the columns that does not depend on their chunks."""
     digest = hashlib.sha256(str(table.schema.remove_metadata()).encode())
     for name in table.column_names:
@@ -180,7 +180,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         read, texts = ([stored_as[name] for name in columns] for columns in (form.columns, form.texts))
         table, first, where = _rows(parquet, file, source, part, read, texts)
         table = table.select(read).rename_columns(form.columns)
-        return table_of(table, form, where, lambda row, _: f"{where}, row {row + first}")
+        return parse_table(table, form, where, lambda row, _: f"{where}, row {row + first}")
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
@@ -189,7 +189,7 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
     form = TableForm.of(source, schema, names, where)
     table = filtered(table, source, where).rename_columns(names)
     where += f", where {source.where}" * (source.where is not None)
-    return table_of(table, form, where, lambda row, _: f"{where}, row {row + 1}")
+    return parse_table(table, form, where, lambda row, _: f"{where}, row {row + 1}")
 
 
 def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Collection[str] = ()) -> pa.Table:

@@ -327,7 +327,7 @@ class FileFormat(Format):
         """Return the URL, size and ETag of each file; for a file on the web, the URL only."""
         return [
             {"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url)))
-            for url in files.expand(self.source.source)
+            for url in files.files_of(self.source.source)
         ]
 
     def part_urls(self) -> list[str]:
@@ -338,7 +338,7 @@ class FileFormat(Format):
         InputError
             If there are none, or several and the checksum of one.
         """
-        urls = files.expand(self.source.source)
+        urls = files.files_of(self.source.source)
         if self.source.sha256 is not None and len(urls) > 1:
             raise InputError(
                 f"`sha256` is the checksum of one file, but {self.source.display_name} means {len(urls)} of "

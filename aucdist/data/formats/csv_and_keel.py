@@ -181,11 +181,11 @@ class CsvText:
 def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
     """Return lines of cells as a table. Each number is the one that Python's `float` reads from its text.
 
-    Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.
+    Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.parse_table`.
     """
     import pyarrow as pa
 
-    from aucdist.data.formats.tables import as_numpy, table_of
+    from aucdist.data.formats.tables import as_numpy, parse_table
 
     numbers, spelling = form.parsed_numbers, form.spelling
     missing = spelling.number_words if form.missing else ()
@@ -199,7 +199,7 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
         # this is also true for NaN
         if not all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks):
             columns = columns.set_column(i, name, text.read([name], (), ())[name])
-    return table_of(columns, form, text.where, text.place, are_cells=True)
+    return parse_table(columns, form, text.where, text.place, are_cells=True)
 
 
 class CsvFormat(TableFormat, LineFormat):

@@ -184,16 +184,16 @@ class LoadedFormat(TableFormat):
 
     def describe_files(self) -> list[Json]:
         """Return each URL with a digest of its rows, which is the only way to notice a change in every kind of database."""
-        from aucdist.data.formats.arrow_tables import digest_of
+        from aucdist.data.formats.arrow_tables import table_digest
 
-        return [{"url": files.shown(url), "rows": digest_of(self.table(url))} for url in self.source.urls()]
+        return [{"url": files.shown(url), "rows": table_digest(self.table(url))} for url in self.source.urls()]
 
     def read_part(self, part: FilePart) -> Parsed:
         """Return all rows at a URL."""
-        from aucdist.data.formats.arrow_tables import digest_of, parse_arrow
+        from aucdist.data.formats.arrow_tables import parse_arrow, table_digest
 
         table = self.table(part.url)
-        return replace(parse_arrow(table, part.where, self.source, self.schema), digest=digest_of(table))
+        return replace(parse_arrow(table, part.where, self.source, self.schema), digest=table_digest(table))
 
 
 def _fetched(url: str, fault: str) -> AbstractContextManager[None]:

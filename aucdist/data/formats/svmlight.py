@@ -12,7 +12,7 @@ from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.table_form import is_finite_number
 from aucdist.data.formats.tables import as_arrow, as_numpy
-from aucdist.data.formats.text import SHOWN, is_number, problem_with_number, shown
+from aucdist.data.formats.text import SHOWN, excerpt, is_number, problem_with_number
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
 
@@ -74,7 +74,7 @@ def parse_svmlight(
             index = len(text.data[: start - 1].rstrip(b"0123456789"))
             raise text.fault(index, _reason(text, index, kernels.TOO_LARGE, n_features, dtype))
         if problem := problem_with_number(raw, numbers[i]):
-            raise text.fault(start, f"value {shown(raw)} {problem}")
+            raise text.fault(start, f"value {excerpt(raw)} {problem}")
     values[places] = numbers
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
     X.has_canonical_format = True
@@ -114,7 +114,7 @@ def _labels(text: Lines, spans: np.ndarray, topics: bool) -> Labels:
             expected = "a number; is the label missing?"
         elif is_number(label):
             expected = "a finite number: correct it, or leave the row out"
-        raise text.fault(int(spans[np.argmax(codes == code), 0]), f"label {shown(raw)} is not {expected}")
+        raise text.fault(int(spans[np.argmax(codes == code), 0]), f"label {excerpt(raw)} is not {expected}")
     return Labels.of(codes, labels, topics=topics)
 
 
@@ -124,13 +124,13 @@ def _reason(text: Lines, offset: int, fault: int, n_features: int | None, dtype:
     index, _, value = token.partition(b":")
     if fault == kernels.NO_PAIR and index == b"qid":
         return (
-            f"the row has a query id ({shown(token)}). Give `qid: use` to compare only rows of the same query, or `qid: ignore` "
-            "to compare all rows"
+            f"the row has a query id ({excerpt(token)}). Give `qid: use` to compare only rows of the same query, or "
+            "`qid: ignore` to compare all rows"
         )
     if fault == kernels.BAD_QUERY:
-        return f"{shown(token)}: a query id is a whole number of at most 18 digits"
+        return f"{excerpt(token)}: a query id is a whole number of at most 18 digits"
     if fault == kernels.NO_PAIR:
-        return f"{shown(token)} is not of the form index:value"
+        return f"{excerpt(token)} is not of the form index:value"
     if fault == kernels.TOO_LOW:
         return "index 0, but the first feature is number 1; give `zero_based: true` if it is number 0 here"
     number = index[:SHOWN].decode()
@@ -144,6 +144,6 @@ def _reason(text: Lines, offset: int, fault: int, n_features: int | None, dtype:
         pair = [word for word in words if b":" in word and not word.startswith(b"qid")][-1]
         return f"index {number} after {pair.partition(b':')[0].decode()}: indices must ascend within a row"
     if fault == kernels.TOO_LARGE and math.isfinite(float(value)):
-        return f"value {shown(value)} is too large for {dtype}; read it as float64"
+        return f"value {excerpt(value)} is too large for {dtype}; read it as float64"
     infinite = fault == kernels.TOO_LARGE or value.lower().lstrip(b"+-") in (b"inf", b"infinity", b"nan")
-    return f"value {shown(value)} is not {'finite' if infinite else 'a number'}"
+    return f"value {excerpt(value)} is not {'finite' if infinite else 'a number'}"

@@ -31,13 +31,13 @@ from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError, shortened
 from aucdist.parameters import frozen
 
-PlaceOfCell = Callable[[int, str], str]
+CellPlace = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
 SHOWN = 40
 VALUES_IN_CACHE = 2**17  # values
 
 
-def table_of(columns: pa.Table, form: TableForm, where: str, place: PlaceOfCell, *, are_cells: bool = False) -> Parsed:
+def parse_table(columns: pa.Table, form: TableForm, where: str, place: CellPlace, *, are_cells: bool = False) -> Parsed:
     """Parse the columns of a table. Dates become numbers.
 
     `columns`: those of ``form.columns``, and perhaps others.
@@ -63,7 +63,7 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: PlaceOfCell,
     return table
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_numeric_type(kind: pa.DataType) -> bool:
     """Return whether the values of a type are numbers, booleans or durations."""
     types = pa.types
     kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_duration
@@ -74,7 +74,7 @@ def is_plain(kind: pa.DataType) -> bool:
     """Return whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     types = pa.types
-    kinds = is_number, is_text, types.is_binary, types.is_large_binary, types.is_temporal
+    kinds = is_numeric_type, is_text, types.is_binary, types.is_large_binary, types.is_temporal
     return any(is_of_kind(kind) for is_of_kind in kinds)
 
 
@@ -143,12 +143,12 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 @frozen
 class _TableReader:
-    """Parses Arrow columns; see `table_of`."""
+    """Parses Arrow columns; see `parse_table`."""
 
     columns: pa.Table
     form: TableForm
     where: str
-    place: PlaceOfCell
+    place: CellPlace
     are_cells: bool
 
     def table(self) -> Parsed:
@@ -216,7 +216,7 @@ class _TableReader:
     def holds_numbers(self, column: pa.ChunkedArray, are_cells: bool) -> bool:
         """Return whether all values of a column are numbers, or mark missing values where these are allowed."""
         if not (are_cells and _is_text(column.type)):
-            return is_number(column.type)
+            return is_numeric_type(column.type)
         spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(distinct(column)[1])
         return all(
             plain is not None or (self.form.missing and spelling.is_missing_number(text))
@@ -243,7 +243,7 @@ class _TableReader:
                 return self._parsed_numbers(column, name)
         if self.are_cells:
             return column
-        if not is_number(column.type):
+        if not is_numeric_type(column.type):
             raise InputError(
                 f"{self.where}, column {name!r}: its type is {shortened(str(column.type), 80)}, not a number; "
                 "if the column holds categories, "

@@ -36,7 +36,7 @@ def not_utf8(text: str) -> str | None:
     return f"not UTF-8 text (byte {byte:#x}); if the file is written in another encoding, say so with {other}"
 
 
-def shown(raw: bytes) -> str:
+def excerpt(raw: bytes) -> str:
     """Return an invalid text for a message."""
     return repr(raw[: 4 * SHOWN].decode(errors="replace")[:SHOWN])
 
@@ -233,7 +233,7 @@ def rows_of_cells(
                 column = repr(names[len(cells)]) if names else len(cells) + 1
                 reason = "the quotes are not closed; a file with line breaks in cells must be read in one part, so compress it"
                 if quoted := beginning.match(text, at):
-                    rest_of_cell = shown(quoted[0].strip().encode(errors="surrogateescape"))
+                    rest_of_cell = excerpt(quoted[0].strip().encode(errors="surrogateescape"))
                     reason = f"there is something between the closing quote and the next cell: {rest_of_cell}"
                 raise InputError(f"{where}, line {line}, column {column}: {reason}")
             in_quotes, plain, end = match.groups()

@@ -70,7 +70,7 @@ class Form:
         return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
 
 
-def nbytes(block: Block) -> int:
+def block_bytes(block: Block) -> int:
     """Return the number of bytes that a block takes in memory."""
     arrays = (*block.rows, block.y, block.row_id, *(getattr(block, name) for name in ROW_COLUMNS))
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))

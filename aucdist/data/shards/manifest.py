@@ -30,8 +30,8 @@ from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.own_files import NO_MORE_KEYS, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.shards.block_file import (
     Form,
+    block_bytes,
     from_parquet,
-    nbytes,
     to_parquet,
 )
 from aucdist.data.storage import files
@@ -260,7 +260,7 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     stored = StoredFile.of(data, f"shard-{index:05d}")
     files.write_bytes(f"{url}/{stored.file}", data)
     return Shard(
-        **vars(stored), rows=block.n_samples, positives=block.n_pos, memory=nbytes(block), crc32=zlib.crc32(data)
+        **vars(stored), rows=block.n_samples, positives=block.n_pos, memory=block_bytes(block), crc32=zlib.crc32(data)
     )
 
 
@@ -334,8 +334,8 @@ def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
         return f"the place of a row's set of classes is not among the {n_sets} of the manifest"
     if (block.row_id < 0).any() or len(np.unique(block.row_id)) < block.n_samples:
         return "row ids are negative, or two rows have the same"
-    if nbytes(block) != shard.memory:
-        return f"its rows take {nbytes(block)} bytes of memory, but the manifest states {shard.memory}"
+    if block_bytes(block) != shard.memory:
+        return f"its rows take {block_bytes(block)} bytes of memory, but the manifest states {shard.memory}"
     if isinstance(rows, CsrRows):
         step = np.diff(rows.indices.astype(np.int64))
         starts = rows.offsets[1:-1][(rows.offsets[1:-1] > 0) & (rows.offsets[1:-1] < len(rows.indices))]

@@ -274,8 +274,8 @@ def open_rows(
                     )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
         return BlockReader(
-            source, stored, manifest.form, rows, positives, sum(shard.memory for shard in shards), {}, digest_of(manifest), (),
-            manifest.url,
+            source, stored, manifest.form, rows, positives, sum(shard.memory for shard in shards), {}, shards_digest(manifest),
+            (), manifest.url,
         )  # fmt: skip
     source = source.pinned()
     fingerprint = fingerprint_of(source)
@@ -333,10 +333,10 @@ def _survey(
 def fingerprint_of(source: Source) -> str:
     """Return a fingerprint of the version of a data set and of the options of reading; see `BlockReader`."""
     if manifest := manifest_of(source):
-        return digest_of(manifest)
+        return shards_digest(manifest)
     return json_digest([source.format_of().describe_files(), source.keys_for_fingerprint()])
 
 
-def digest_of(manifest: Manifest) -> str:
+def shards_digest(manifest: Manifest) -> str:
     """Return a fingerprint of a sharded data set: the SHA-256 of its rows' and features' checksums."""
     return json_digest([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])

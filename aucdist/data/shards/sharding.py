@@ -1,6 +1,6 @@
 """Shard a data set: write its rows in random order to files that each have the same share of positives, in bounded memory.
 
-The rows of each class are numbered in the order of the source, and a permutation (`permuted`) gives each its position
+The rows of each class are numbered in the order of the source, and a permutation (`shuffled_places`) gives each its position
 among the rows of its class. The positions of both classes, one class after the other, are assigned to the shards in
 turn. Each worker therefore knows where its rows belong, and the bytes of a shard depend on the source, the options and
 the seed, not on parts or workers.
@@ -67,7 +67,7 @@ OWN_FILES = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|
 """The file names that a run, or one of an earlier version, uses in its work folder. Only these files are removed."""
 
 
-def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
+def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     """Return the position of each number in a random order of 0, ..., n - 1.
 
     A Feistel network over the bits of a number is a permutation whatever its round function is; a number that it carries
@@ -288,7 +288,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
         ):
             class_rows = np.flatnonzero(block.y == label)
             numbers = before + np.arange(len(class_rows))
-            shards[class_rows] = (start + permuted(numbers, n, 2 * job.seed + (label > 0))) % job.n_shards
+            shards[class_rows] = (start + shuffled_places(numbers, n, 2 * job.seed + (label > 0))) % job.n_shards
         order = np.argsort(shards, kind="stable")
         table = to_table(block.take(order))
         edges = np.searchsorted(shards[order], np.arange(job.n_shards + 1)).tolist()

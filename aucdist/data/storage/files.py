@@ -41,7 +41,7 @@ class Stat:
     etag: str
 
 
-def expand(source: str | list[str]) -> list[str]:
+def files_of(source: str | list[str]) -> list[str]:
     """Return the files of a source, sorted within each of its paths and URLs.
 
     A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
@@ -50,7 +50,7 @@ def expand(source: str | list[str]) -> list[str]:
     Raises InputError if nothing matches.
     """
     if isinstance(source, list):
-        return [url for part in source for url in expand(part)]
+        return [url for part in source for url in files_of(part)]
     url = require(source)
     if is_web(url):
         return [url]
@@ -90,12 +90,12 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
 
 
 def downloaded(url: str, sha256: str | None = None, received: web.Received = lambda n, stated: None) -> Path:
-    """Return the cached copy of a file on the web: see `aucdist.data.storage.web.fetch`.
+    """Return the cached copy of a file on the web: see `aucdist.data.storage.web.cached_copy`.
 
     `received`: called with the number of bytes received, and the total if the server states it.
     """
     with store(url, "read") as (fs, _):
-        return retried(web.fetch, url, sha256, functools.partial(web.download, fs, url, received))
+        return retried(web.cached_copy, url, sha256, functools.partial(web.download, fs, url, received))
 
 
 def stat(url: str) -> Stat:
@@ -119,7 +119,7 @@ def read_range(url: str, start: int, end: int | None = None, version: str = "") 
         return b""
     with store(url, "read") as (fs, path):
         if is_s3(url):
-            data, etag = retried(s3.read, fs, path, start, end)
+            data, etag = retried(s3.read_object, fs, path, start, end)
         else:
             if end is None and "file" in fs.protocol:
                 check_fits(fs.size(path) or 0, shown(url))
@@ -276,12 +276,12 @@ def open_fs(url: str) -> tuple[Any, str]:
             )
         # `url_to_fs` is not used, because it would treat ``::`` in a key as a chain of URLs.
         kind = fsspec.get_filesystem_class(scheme)
-        fs = kind(**s3.options(bucket), **kind._get_kwargs_from_urls(url))
+        fs = kind(**s3.s3_options(bucket), **kind._get_kwargs_from_urls(url))
         fs.retries = 1  # number of retries by s3fs, which adds no jitter
         fs._list_pages = functools.partial(s3.pages, fs)
         return fs, kind._strip_protocol(url)
     try:
-        return fsspec.url_to_fs(url, **(web.options() if is_web(url) else {}))
+        return fsspec.url_to_fs(url, **(web.web_options() if is_web(url) else {}))
     except (ValueError, ImportError):
         raise InputError(
             f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://. A database is the "
@@ -312,7 +312,7 @@ def local_path(url: str) -> Path | None:
         return Path(url)
     if scheme.lower() != "file":
         return None
-    as_listed = Path(path)  # a path from `expand` is not decoded: city=a%2Fb is the folder of a Hive partition
+    as_listed = Path(path)  # a path from `files_of` is not decoded: city=a%2Fb is the folder of a Hive partition
     return as_listed if as_listed.is_absolute() and as_listed.exists() else Path("/" + unquote(path.partition("/")[2]))
 
 

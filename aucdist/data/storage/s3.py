@@ -33,7 +33,7 @@ MIN_OBJECTS_PER_PAGE = 100
 """A listing may have more pages if there are so many objects for each of them."""
 
 
-def options(bucket: str) -> dict[str, Any]:
+def s3_options(bucket: str) -> dict[str, Any]:
     """Return the options of s3fs without credentials, which botocore finds."""
     return {
         "anon": bucket in _buckets("AUCDIST_S3_ANONYMOUS"),
@@ -58,7 +58,7 @@ def _buckets(variable: str) -> set[str]:
     return {name.strip() for name in os.environ.get(variable, "").split(",")} - {""}
 
 
-def read(fs: Any, path: str, start: int = 0, end: int | None = None) -> tuple[bytes, str]:
+def read_object(fs: Any, path: str, start: int = 0, end: int | None = None) -> tuple[bytes, str]:
     """Return the bytes from `start` up to `end` (exclusive) of an object, and its ETag. Large ranges are read in parallel.
 
     Raises ObjectChanged if the object was replaced between two parts.
@@ -153,5 +153,5 @@ def create(fs: Any, path: str, data: bytes) -> bool:
         if not isinstance(e, FileExistsError) and code_of(e.__cause__) not in ("PreconditionFailed", "412"):
             raise
         # The object may be from an earlier try whose answer was lost.
-        return read(fs, path)[0] == data
+        return read_object(fs, path)[0] == data
     return True

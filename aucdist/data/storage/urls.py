@@ -218,14 +218,14 @@ def is_relative(source: str) -> bool:
     return "://" not in source and not Path(source).is_absolute()
 
 
-def candidates(source: str, folders: Sequence[Path] = ()) -> list[Path]:
+def lookup_paths(source: str, folders: Sequence[Path] = ()) -> list[Path]:
     """Return where a relative path is looked up, in order: in `folders`, the current folder, and the folder of data sets."""
     return [folder / source for folder in dict.fromkeys(Path(f).absolute() for f in (*folders, Path(), data_root()))]
 
 
 def find(source: str, folders: Sequence[Path] = ()) -> str | None:
-    """Return the first of `candidates` that exists or matches as a pattern; None if there is none."""
-    for path in candidates(source, folders):
+    """Return the first of `lookup_paths` that exists or matches as a pattern; None if there is none."""
+    for path in lookup_paths(source, folders):
         with suppress(OSError, ValueError):
             if path.exists() or any(Path(path.anchor).glob(str(path.relative_to(path.anchor)))):
                 return str(path)
@@ -239,7 +239,7 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
     """
     place = find(source, folders) if is_relative(source) else source
     if place is None:
-        looked_at = ", ".join(str(path) for path in candidates(source, folders))
+        looked_at = ", ".join(str(path) for path in lookup_paths(source, folders))
         raise InputError(
             f"cannot read {source}: no such file or folder. Relative paths are looked up "
             f"{'beside the YAML file, ' if folders else ''}in the current folder, and below AUCDIST_DATA "

@@ -24,13 +24,13 @@ Received = Callable[[int, int | None], None]
 """Called with the number of bytes received, and the total if the server states it."""
 
 
-def options() -> dict[str, Any]:
+def web_options() -> dict[str, Any]:
     """Return the options of fsspec for connections to web servers."""
     timeout = load_optional("aiohttp").ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
 
 
-def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object]) -> Path:
+def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], object]) -> Path:
     """Return the cached copy of a file, downloading it if there is none or if it is damaged.
 
     `url`: the address. It names the cached copy, which is never fetched again while it is sound: remove it to do so.

@@ -26,7 +26,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from aucdist.data.block import Block, second_moments as second_moments_of_codes
+from aucdist.data.block import Block, outer_products as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.papers.epochs import LabelledRows

@@ -72,7 +72,7 @@ def balanced(point: ndarray, *, intercept: bool) -> tuple[float, ndarray]:
     return float(kept @ totals), kept[1] * point[1, :-1] - kept[0] * point[0, :-1]
 
 
-def dual_value(point: ndarray, penalty: Penalty, *, intercept: bool) -> float:
+def scaled_dual(point: ndarray, penalty: Penalty, *, intercept: bool) -> float:
     """Return the dual value of a point, after scaling it to be feasible and, for L2, to the best length.
 
     `intercept`: whether there is an intercept.
@@ -206,7 +206,7 @@ class PrimalState:
         self.slope[-1] *= self.intercept
         self.slopes = self.slopes + self.slope
         self._point = self._point + step * (point - self._point)
-        bound = dual_value(self._point, self.penalty, intercept=self.intercept)
+        bound = scaled_dual(self._point, self.penalty, intercept=self.intercept)
         total, v = balanced(self._point, intercept=self.intercept)
         relative = 3.0 * rounding.over_rows + EPS * self.t
         slope_error = (relative * total) * rounding.largest

@@ -46,7 +46,7 @@ from aucdist.papers.sdcd.pairing import (
     PairSteps,
     SamplingMemory,
     Turn,
-    dual_value,
+    hinge_dual,
     pairwise_round,
 )
 from aucdist.parameters import SWITCH, OneOf, frozen, keyword_parameters
@@ -235,7 +235,7 @@ class SDCD(PairSolver):
             w = summary["w"]
             shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
             active = float(total / pairing.mass)
-            bound = higher(bound, dual_value(rounding, shown, active, lam, turn.taken))
+            bound = higher(bound, hinge_dual(rounding, shown, active, lam, turn.taken))
             primal = pairwise_objective(pairing.blocks, shown, lam, groups)
             yield pairwise_round(rounding, shown, primal, turn.passes, bound)
 

@@ -46,7 +46,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.pairs.problem import pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import LabelledRows, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
-from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_value, pairwise_round
+from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, hinge_dual, pairwise_round
 from aucdist.parameters import above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
@@ -160,7 +160,7 @@ class OAMInf(Solver):
             if has_dual and read == 0:
                 # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
                 active = float(lam * summary["steps"])
-                value, error = dual_value(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
+                value, error = hinge_dual(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
                 bound = max(0.0, value), error
             read += summary["read"]
             passes = math.ceil(read / blocks.n_samples)

@@ -284,7 +284,7 @@ class PairSolver(Solver):
         return pairing, turns()
 
 
-def dual_value(rounding: Rounding, w: ndarray, active: float, lam: float, steps: int) -> tuple[float, float]:
+def hinge_dual(rounding: Rounding, w: ndarray, active: float, lam: float, steps: int) -> tuple[float, float]:
     """Return the dual value of the hinge's pairs, and a bound on its rounding error.
 
     The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded

@@ -140,7 +140,7 @@ def score_direction(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def moments_of(blocks: Blocks, *, full: bool = False) -> PairMoments:
+def moments_of_pairs(blocks: Blocks, *, full: bool = False) -> PairMoments:
     """Return the moments of all pairs, by one reduction; the covariance is its diagonal unless `full`."""
     return PairMoments.of(**blocks.sum(moments_of_both_classes, full))
 
@@ -358,7 +358,7 @@ class SVRG(Solver):
         A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch, which takes two inner products
         per row and adds the row to one vector, or in its second half to two.
         """
-        moments = moments_of(blocks)
+        moments = moments_of_pairs(blocks)
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         descent = SubspaceDescent(blocks, moments, lam, w, N_MOVES)
         curvature = descent.blocks.reduce(prepare_sampling, moments, blocks.n_samples, lam)

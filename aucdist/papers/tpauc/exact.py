@@ -24,7 +24,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.pairs.groups import PairGroups, pair_groups
 from aucdist.pairs.problem import rounding_of_pairs
-from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
+from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of_pairs
 from aucdist.papers.tpauc.moments import PairMoments, lower_bound, slices_of_rows
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding
@@ -66,7 +66,7 @@ class ExactPath:
         # Not before the first round: `solve` lets BLAS have one thread, so that its sums do not depend on their number.
         blocks, groups = self.blocks, self.groups
         if groups is None:
-            moments = moments_of(blocks, full=True)
+            moments = moments_of_pairs(blocks, full=True)
             return moments, moments, Rounding.of(blocks), 1
         if groups.n_groups * blocks.n_features > MAX_SUMS:
             raise InputError(
@@ -89,7 +89,7 @@ class ExactPath:
     def rounds(self, lam: float, start: ndarray | None = None) -> Iterator[Round]:
         """Yield the minimum with its exact objective and a lower bound, or the weights after each step of conjugate gradients."""
         if self.blocks.n_features > MAX_FEATURES:
-            moments = moments_of(self.blocks)
+            moments = moments_of_pairs(self.blocks)
             diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
             w = np.zeros(len(diagonal)) if start is None else start.astype(np.float64)
             yield from SubspaceDescent(self.blocks, moments, lam, w).rounds(

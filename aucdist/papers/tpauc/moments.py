@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy import ndarray
 
-from aucdist.data.block import Block, as_dense, basis_matrix, code_histogram, row_squares, second_moments
+from aucdist.data.block import Block, as_dense, basis_matrix, code_histogram, outer_products, row_squares
 from aucdist.data.column_statistics import Moments
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
@@ -68,7 +68,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> Moments:
         return total
     if isinstance(block.rows, BinRows):
         moments = _stored_moments(basis_matrix(block.rows.basis), code_histogram(block.rows, coefs), mass)
-        return replace(moments, scatter=second_moments(block.rows, coefs, centred=True)) if full else moments
+        return replace(moments, scatter=outer_products(block.rows, coefs, centred=True)) if full else moments
     if isinstance(block.rows, CsrRows) and not full:
         class_block = block.take(block.y == label)
         return _stored_moments(class_block.X, class_block.weights(), mass)

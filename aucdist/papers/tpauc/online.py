@@ -40,7 +40,7 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import Epoch, LabelledRows, epochs, random_order
-from aucdist.papers.tpauc.descent import certified_round, moments_of, within_class_covariance
+from aucdist.papers.tpauc.descent import certified_round, moments_of_pairs, within_class_covariance
 from aucdist.papers.tpauc.exact import MAX_FEATURES
 from aucdist.papers.tpauc.kernels import (
     FullStatistics,
@@ -166,7 +166,7 @@ class TPAUC(EpochSolver):
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
-        moments = moments_of(blocks)
+        moments = moments_of_pairs(blocks)
         largest = blocks.reduce(prepare_steps, moments, blocks.n_samples, self.factor)
         eta = self.eta or 1.0 / (max(largest) + 2.0 * float(moments.difference @ moments.difference) + lam)
         return lambda w, n: certified_round(blocks, moments, w, lam, n), partial(two_pass_epoch, eta=eta, lam=lam)
@@ -235,7 +235,7 @@ class OPAUC(EpochSolver):
             )
         if rank is None:
             rank = SKETCH_RANK if d > MAX_FEATURES else "full"
-        moments = moments_of(blocks)
+        moments = moments_of_pairs(blocks)
         eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)) + lam)
         epoch = partial(one_pass_epoch, rates=(eta, lam), sketch=(None if isinstance(rank, str) else rank, seed))
         return lambda w, n: certified_round(blocks, moments, w, lam, n), epoch
@@ -323,7 +323,7 @@ class UnivariateProblem:
 
     def __init__(self, blocks: Blocks, lam: float, *, exponential: bool):
         self.blocks, self.lam, self.rounding = blocks, lam, Rounding.of(blocks)
-        self.moments = None if exponential else moments_of(blocks)
+        self.moments = None if exponential else moments_of_pairs(blocks)
 
     def evaluate(self, w: ndarray) -> Point:
         """Return weights with their objective and its gradient. Neither is finite if the weights have diverged."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.formats.arrow_tables import digest_of
+from aucdist.data.formats.arrow_tables import table_digest
 from aucdist.data.formats.registry import DeltaFormat, SqlFormat
 from aucdist.data.shards.reading import fingerprint_of, open_rows, read
 from aucdist.data.sources import Source, parse_source
@@ -243,9 +243,9 @@ def test_a_query_that_fails(tmp_path: Path) -> None:
 def test_a_checksum_does_not_depend_on_chunks() -> None:
     whole = table()
     pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7)])
-    assert digest_of(whole) == digest_of(pieces)
-    assert digest_of(whole) != digest_of(whole.slice(1))
-    assert digest_of(whole) != digest_of(whole.rename_columns(["b", "n", "kind", "y"]))
+    assert table_digest(whole) == table_digest(pieces)
+    assert table_digest(whole) != table_digest(whole.slice(1))
+    assert table_digest(whole) != table_digest(whole.rename_columns(["b", "n", "kind", "y"]))
 
 
 @pytest.mark.parametrize("door", [sqlite, duck])

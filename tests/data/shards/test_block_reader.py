@@ -13,7 +13,7 @@ from support.scratch_room import watch_parts
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.own_files import read_json, write_json
-from aucdist.data.shards.block_file import Form, nbytes
+from aucdist.data.shards.block_file import Form, block_bytes
 from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import BlockReader, open_rows, read
 from aucdist.data.sources import Source
@@ -83,7 +83,7 @@ def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
     assert opening.positives == tuple(int((b.y == 1).sum()) for b in blocks)
     assert {Form.of(b) for b in blocks} == {opening.form}
     slack = 8 * len(blocks) if opening.form.layout == "csr" else 0  # each block has one offset more than rows
-    assert opening.memory + slack == sum(map(nbytes, blocks))
+    assert opening.memory + slack == sum(map(block_bytes, blocks))
     if n_parts == 8 and name not in ("packed.gz", "embedded"):
         assert opening.n_blocks > 3
 
@@ -93,7 +93,7 @@ def test_shards_are_opened_as_they_are(source):
     assert (opening.rows, opening.n_samples, opening.form) == ((20, 10), 30, Form("dense", "float64", 4, False))
     assert opening.schema == read(source("csv")).schema
     assert opening.read(1).row_id.tolist() == list(range(20, 30))
-    assert opening.memory == sum(nbytes(opening.read(i)) for i in (0, 1))
+    assert opening.memory == sum(block_bytes(opening.read(i)) for i in (0, 1))
     assert opening.n_pos == 8
 
 

@@ -17,7 +17,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard, write_shards
 from aucdist.data.shards.reading import read
-from aucdist.data.shards.sharding import permuted, request
+from aucdist.data.shards.sharding import request, shuffled_places
 from aucdist.data.sources import Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
@@ -46,7 +46,9 @@ def expected(block, n_shards, seed):
     first = 0
     for label in (-1, 1):
         ids = block.row_id[block.y == label]
-        for place, row in zip(permuted(np.arange(len(ids)), len(ids), 2 * seed + (label == 1)), ids, strict=True):
+        for place, row in zip(
+            shuffled_places(np.arange(len(ids)), len(ids), 2 * seed + (label == 1)), ids, strict=True
+        ):
             of_shard[(first + place) % n_shards].append(row)
         first += len(ids)
     return [sorted(ids, key=lambda row: int(scrambled(np.array([row]), seed)[0])) for ids in of_shard]
@@ -280,21 +282,21 @@ def test_a_grade_that_is_no_number_is_a_fault(tmp_path):
 
 @given(st.integers(1, 3000), st.integers(-(2**63), 2**63))
 def test_every_number_has_a_place_of_its_own(n, seed):
-    assert np.array_equal(np.sort(permuted(np.arange(n), n, seed)), np.arange(n))
+    assert np.array_equal(np.sort(shuffled_places(np.arange(n), n, seed)), np.arange(n))
 
 
 @given(st.integers(1, 2**62), st.integers(0, 2**32), st.data())
 def test_the_place_of_a_number_does_not_depend_on_the_others(n, seed, data):
     numbers = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=20, unique=True)))
-    places = permuted(numbers, n, seed)
+    places = shuffled_places(numbers, n, seed)
     assert ((places >= 0) & (places < n)).all()
     assert len(set(places.tolist())) == len(numbers)
-    assert [permuted(numbers[i : i + 1], n, seed)[0] for i in range(len(numbers))] == places.tolist()
+    assert [shuffled_places(numbers[i : i + 1], n, seed)[0] for i in range(len(numbers))] == places.tolist()
 
 
 @pytest.mark.parametrize("n", [3, 12])
 def test_every_place_is_as_likely_as_the_others(n):
-    orders = np.array([permuted(np.arange(n), n, seed) for seed in range(1500)])
+    orders = np.array([shuffled_places(np.arange(n), n, seed) for seed in range(1500)])
     for number in range(n):
         assert chisquare(np.bincount(orders[:, number], minlength=n)).pvalue > 1e-5
     pairs = orders[:, 0] * n + orders[:, 1]
@@ -304,7 +306,7 @@ def test_every_place_is_as_likely_as_the_others(n):
 
 def test_seeds_give_different_orders_and_neighbours_part():
     n = 100_000
-    a, b = permuted(np.arange(n), n, 0), permuted(np.arange(n), n, 1)
+    a, b = shuffled_places(np.arange(n), n, 0), shuffled_places(np.arange(n), n, 1)
     assert np.mean(a == b) < 1e-3
     assert abs(np.corrcoef(a[:-1], a[1:])[0, 1]) < 0.02
     assert abs(np.corrcoef(np.arange(n), a)[0, 1]) < 0.02

@@ -85,8 +85,8 @@ def test_row_groups_are_read_in_ranges(bucket, monkeypatch):
     data = sink.getvalue().to_pybytes()
     bucket.put_object(Bucket=BUCKET, Key="wide.parquet", Body=data)
     source = Source(source=f"s3://{BUCKET}/wide.parquet", format="parquet", label="y", keep=["c3"])
-    read, s3_read = [], s3.read
-    monkeypatch.setattr(s3, "read", lambda fs, path, *args: read.append(s3_read(fs, path, *args)) or read[-1])
+    read, s3_read = [], s3.read_object
+    monkeypatch.setattr(s3, "read_object", lambda fs, path, *args: read.append(s3_read(fs, path, *args)) or read[-1])
     opening = open_rows(source, n_parts=4)
     assert opening.n_blocks == 4
     read.clear()

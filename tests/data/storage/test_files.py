@@ -118,7 +118,7 @@ def test_a_folder_or_pattern_without_files_is_refused(tmp_path):
     (tmp_path / "empty" / "_SUCCESS").write_bytes(b"")
     for where in ("empty", "empty/", "*.csv"):
         with pytest.raises(InputError, match=r"nothing matches .*: there is no file to read"):
-            files.expand(str(tmp_path / where) + ("/" if where.endswith("/") else ""))
+            files.files_of(str(tmp_path / where) + ("/" if where.endswith("/") else ""))
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path):
@@ -126,18 +126,18 @@ def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path):
     folder.mkdir()
     for name in ("rows[1].csv", "rows1.csv"):
         (folder / name).write_bytes(b"x")
-    assert files.expand(f"{folder}/rows[1].csv") == [f"{folder}/rows[1].csv"]
-    assert len(files.expand(f"{folder}/")) == len(files.expand(str(folder))) == 2
-    assert files.expand(f"{tmp_path}/*/rows[0-9].csv") == [f"file://{folder}/rows1.csv"]
+    assert files.files_of(f"{folder}/rows[1].csv") == [f"{folder}/rows[1].csv"]
+    assert len(files.files_of(f"{folder}/")) == len(files.files_of(str(folder))) == 2
+    assert files.files_of(f"{tmp_path}/*/rows[0-9].csv") == [f"file://{folder}/rows1.csv"]
 
 
 def test_a_file_in_a_folder_may_have_any_name(tmp_path):
     for name in ("a::b.csv", "a%2Fb?c#d.csv"):
         (tmp_path / name).write_bytes(b"x")
-    urls = files.expand(f"{tmp_path}/")
+    urls = files.files_of(f"{tmp_path}/")
     assert [files.stat(url).size for url in urls] == [1, 1]
     assert [files.read_bytes(url) for url in urls] == [b"x", b"x"]
-    assert len(files.expand(f"file://localhost{tmp_path}/a%2?b*.csv")) == 1
+    assert len(files.files_of(f"file://localhost{tmp_path}/a%2?b*.csv")) == 1
 
 
 def test_a_local_file_that_is_cut_short_while_it_is_read_does_not_kill_the_process(tmp_path):

@@ -208,7 +208,7 @@ def test_what_a_killed_download_left_is_removed_at_the_next_start(tmp_path, monk
     begun.touch()  # by a process that has not locked it yet
     with living.open("rb") as file:
         web.fcntl.flock(file, web.fcntl.LOCK_EX)
-        assert web.fetch("http://host/x", None, lambda file: file.write(b"rows")).read_bytes() == b"rows"
+        assert web.cached_copy("http://host/x", None, lambda file: file.write(b"rows")).read_bytes() == b"rows"
     assert (left.exists(), living.exists(), begun.exists()) == (False, True, True)
 
 

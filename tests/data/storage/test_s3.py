@@ -119,7 +119,7 @@ def test_a_bucket_that_is_not_there_cannot_be_written(bucket):
 
 @pytest.mark.parametrize("place", ["", "/x.csv", "Bad Bucket!/x", "me:sesame@bucket/x"])
 def test_a_name_that_no_bucket_can_have_is_refused(place):
-    for what in (files.read_bytes, files.expand, lambda url: files.write_bytes(url, b"x")):
+    for what in (files.read_bytes, files.files_of, lambda url: files.write_bytes(url, b"x")):
         assert_refused(f"s3://{place}", "S3 has no bucket of this name; write s3://BUCKET/KEY", what=what)
 
 

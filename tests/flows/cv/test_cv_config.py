@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from support.runs import QUIET, load_cv, load_train, searched, write_config
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import write_shards
 from aucdist.errors import InputError
@@ -203,7 +203,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
     X, y = rows()
     url = str(tmp_path_factory.mktemp("data") / "shards")
-    write_shards(partition(Block.of(X, y), 3), Schema(("a", "b", "c", "d"), "class", ("1",), ("-1",), {}), url)
+    write_shards(into_blocks(Block.of(X, y), 3), Schema(("a", "b", "c", "d"), "class", ("1",), ("-1",), {}), url)
     return url
 
 

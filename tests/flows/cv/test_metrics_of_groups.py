@@ -6,7 +6,7 @@ import pytest
 from support.runs import QUIET, load_cv, load_train, write_config
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.groups import group_auc, group_ndcg
@@ -56,7 +56,7 @@ def lower_grades(folder):
 def in_blocks(X, grade, graded, **more):
     """Return three blocks of rows."""
     grades = {"grade": grade} if graded else {}
-    return LocalBlocks(partition(Block.of(X, np.where(grade > 0, 1, -1), **grades, **more), 3))
+    return LocalBlocks(into_blocks(Block.of(X, np.where(grade > 0, 1, -1), **grades, **more), 3))
 
 
 @pytest.mark.parametrize("graded", [False, True])

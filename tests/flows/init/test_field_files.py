@@ -12,7 +12,7 @@ from pyarrow import feather
 from support.command_line import result_of, run, sets
 from support.runs import Following
 
-from aucdist.data.block import Block, each_of, partition
+from aucdist.data.block import Block, each_of, into_blocks
 from aucdist.data.labels import LabelWarning
 from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
@@ -20,7 +20,7 @@ from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.compute.clusters import Workers
 from flows.config.data import DataConfig
-from flows.init.run import describe, flow
+from flows.init.run import flow, propose
 from flows.rows.source import read_rows
 
 N = 600
@@ -125,12 +125,12 @@ def test_a_table_that_changes_after_it_was_looked_at_is_trained_in_the_same_vers
     deltalake.write_deltalake("table", pa.Table.from_pandas(visits()))
 
     def then_changed(*args: Any, **options: Any) -> Any:
-        described = describe(*args, **options)
+        described = propose(*args, **options)
         changed = pa.Table.from_pandas(visits().drop(columns="x").iloc[:100])
         deltalake.write_deltalake("table", changed, mode="overwrite", schema_mode="overwrite")
         return described
 
-    monkeypatch.setattr("flows.init.run.describe", then_changed)
+    monkeypatch.setattr("flows.init.run.propose", then_changed)
     run_folder = Path(result_of("train", "table", "--label", "y", "--set", "model.tol=0.5")["run"])
     for name in ("config.yaml", "table.yaml"):
         assert yaml.safe_load((run_folder / name).read_text())["data"]["source"]["version"] == 0
@@ -228,7 +228,7 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
     time[:10] = np.nan
     y = np.where(random.random(400) < 0.3, 1, -1)
     block = Block.of(np.column_stack([random.normal(size=400), time]), y)
-    split = find_time_split(each_of(partition(block, n_blocks)), 1, 0.25, 5.0)
+    split = find_time_split(each_of(into_blocks(block, n_blocks)), 1, 0.25, 5.0)
     test, train = split.is_test(block), split.is_train(block)
     assert (test == (time >= split.start)).all()
     assert (train == ~(time >= split.start - 5.0)).all()  # those without a time among them

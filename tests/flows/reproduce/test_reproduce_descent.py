@@ -14,7 +14,7 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source
 from aucdist.errors import InputError
 from flows.reproduce.curves import REFERENCE, Descent, GoalClaim
-from flows.reproduce.kind import TaskKey, read_version
+from flows.reproduce.kind import TaskKey, version_of_data
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -45,7 +45,7 @@ def descent(**changes: Any) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore:the AUC of the training rows")  # the paper has no intercept
 def test_a_task_is_a_fit(tmp_path: Path) -> None:
     kind = load_paper(str(write(tmp_path, descent()))).experiments["eleven"]
-    tasks = dict(kind.tasks({name: read_version(ref) for name, ref in kind.datasets.items()}))
+    tasks = dict(kind.tasks({name: version_of_data(ref) for name, ref in kind.datasets.items()}))
     runs = [("scd", 0), ("scd", 1), ("psa", 0)]
     assert set(tasks) == {TaskKey("eight", REFERENCE), *(TaskKey("eight", *run) for run in runs)}
     block = read(find_source("digits")).block
@@ -78,7 +78,7 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
 
 def test_the_reference_may_be_a_fit(tmp_path: Path) -> None:
     kind = load_paper(str(write(tmp_path, descent(reference=model("scd", max_passes=60))))).experiments["eleven"]
-    tasks = dict(kind.tasks({"eight": read_version(kind.datasets["eight"])}))
+    tasks = dict(kind.tasks({"eight": version_of_data(kind.datasets["eight"])}))
     reference = Descent.run_task(tasks[TaskKey("eight", REFERENCE)])
     block = read(find_source("digits")).block
     X = block.X / np.maximum(np.abs(block.X).max(axis=0), 1e-300)

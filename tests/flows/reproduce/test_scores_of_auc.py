@@ -16,7 +16,7 @@ from aucdist.data.sources import find_source
 from aucdist.engine.blocks import block_seed
 from aucdist.selection import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
-from flows.reproduce.scores import PrintedFigure, Scores, compare, count_agreement, reaches
+from flows.reproduce.scores import PrintedFigure, Scores, count_agreement, reaches, with_verdicts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -128,7 +128,7 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
 )  # fmt: skip
 def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verdict: str) -> None:
     figures = {"mean": auc, "deviation": deviation, "paper": printed[0], "paper_deviation": printed[1]}
-    cells = compare(pd.DataFrame([figures, figures], dtype=float).assign(measure="auc", dataset="d", system="s"))
+    cells = with_verdicts(pd.DataFrame([figures, figures], dtype=float).assign(measure="auc", dataset="d", system="s"))
     assert cells["verdict"].tolist() == [verdict, verdict]
     counted = count_agreement(cells)
     assert counted["compared"] == (2 if verdict else 0)

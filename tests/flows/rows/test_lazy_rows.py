@@ -9,7 +9,7 @@ from support.command_line import run
 from support.runs import QUIET, Following
 from support.scratch_room import start_anew
 
-from aucdist.data.block import Block, each_of, partition
+from aucdist.data.block import Block, each_of, into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import write_shards
@@ -38,7 +38,7 @@ def rows(seed=0, n=900):
 
 
 def sharded(block, url, n_blocks=4):
-    write_shards(partition(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
+    write_shards(into_blocks(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
     return str(url)
 
 
@@ -75,7 +75,7 @@ def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
     url = sharded(block, tmp_path / "rows")
     train_at, _ = split(block, 0.25, 5)
     train_blocks = [
-        part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)
+        part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in into_blocks(block, 4)
     ]
     expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(train_blocks)).certificate_
     for cache, message in (("auto", "kept in memory"), ("stream", "are streamed")):
@@ -144,7 +144,7 @@ def test_one_class_and_other_features_are_refused(tmp_path):
     one_class = Block(block.rows, -np.ones_like(block.y), block.row_id)
     with pytest.raises(InputError, match="one class only"):
         trained(config(sharded(one_class, tmp_path / "one", 2), tmp_path))
-    write_shards(partition(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
+    write_shards(into_blocks(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
     other = {"test": {"source": {"source": str(tmp_path / "other"), "format": "shards"}}}
     with pytest.raises(InputError, match="its features are not those of the training data"):
         trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=other))

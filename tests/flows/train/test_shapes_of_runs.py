@@ -11,7 +11,7 @@ import pytest
 from support.runs import Following, page_of, searched, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps.explain import values_at_bins
@@ -135,7 +135,7 @@ def test_bands_are_about_the_same_in_any_number_of_blocks() -> None:
     unfitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}, monotone={0: "increasing"})
     curves = []
     for n_blocks in (1, 3):
-        blocks = LocalBlocks(partition(Block.of(X, y), n_blocks), n_jobs=n_blocks)
+        blocks = LocalBlocks(into_blocks(Block.of(X, y), n_blocks), n_jobs=n_blocks)
         fitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}).fit(X, y)
         curves.append(_shapes_of_half(unfitted, fitted, blocks, _half(np.arange(len(y)), y, 0)))
     for first, other in zip(*curves, strict=True):

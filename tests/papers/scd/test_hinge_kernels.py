@@ -11,7 +11,7 @@ from aucdist.data.block import as_rows, row_squares
 from aucdist.pairs.penalty import L1, L2
 from aucdist.papers.scd import kernels
 from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
-from aucdist.papers.scd.primal import dual_value
+from aucdist.papers.scd.primal import scaled_dual
 from aucdist.papers.scd.subgradient import onto_ball
 
 pytestmark = pytest.mark.nojit
@@ -78,7 +78,7 @@ def test_l1_bound_at_the_programmes_own_dual_is_its_value(intercept):
     Z = (m * y)[:, None] * X
     equal = {"A_eq": (m * y)[None, :], "b_eq": [0.0]} if intercept else {}
     a = linprog(-m, np.vstack([Z.T, -Z.T]), np.full(8, lam), bounds=[(0, 1)] * len(y), **equal).x
-    bound = dual_value(point(a, X, y, weight), L1(lam), intercept=intercept)
+    bound = scaled_dual(point(a, X, y, weight), L1(lam), intercept=intercept)
     assert bound == pytest.approx(lowest, rel=1e-8)
 
 
@@ -88,11 +88,11 @@ def test_l2_bound_takes_the_best_length(lam):
     p = point(np.linspace(0.2, 1.0, len(y)), X, y, weight)
     shorter = [s * p for s in np.linspace(0.0, 1.0, 1001)]
     values = [s[:, -1].sum() - ((s[1] - s[0])[:-1] ** 2).sum() / (4 * lam) for s in shorter]
-    assert dual_value(p, L2(2 * lam), intercept=False) == pytest.approx(max(values), rel=1e-5)
-    assert dual_value(p, L2(2 * lam), intercept=False) >= max(values)
+    assert scaled_dual(p, L2(2 * lam), intercept=False) == pytest.approx(max(values), rel=1e-5)
+    assert scaled_dual(p, L2(2 * lam), intercept=False) >= max(values)
 
 
 def test_a_point_of_one_class_gives_nothing_where_an_intercept_is_free():
     p = np.array([[0.0, 0.0, 0.0], [0.1, 0.2, 0.5]])
     for penalty in (L1(0.1), L2(0.2)):
-        assert dual_value(p, penalty, intercept=True) == 0.0
+        assert scaled_dual(p, penalty, intercept=True) == 0.0

@@ -1,7 +1,7 @@
 import numpy as np
 from support.rounds import rounds_of
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.papers.sdcd.dual import SDCD
@@ -13,7 +13,7 @@ def dealt_blocks():
     r = np.random.default_rng(0)
     y = np.where(r.random(2000) < 0.1, 1, -1)
     X = r.normal(size=(2000, 7)) * (r.random((2000, 7)) < 0.5) + 0.5 * (y[:, None] > 0)
-    return partition(Block.of(X, y), N_BLOCKS)
+    return into_blocks(Block.of(X, y), N_BLOCKS)
 
 
 def load_block(index):

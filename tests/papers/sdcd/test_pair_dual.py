@@ -10,7 +10,7 @@ from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
 from support.small_sets import CASES, all_pairs_of, blocks_of, small
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.pairs.cutting_planes import AllPairs
@@ -273,7 +273,7 @@ def test_it_nears_the_optimum(n_blocks):
 @pytest.mark.parametrize("n_blocks", [2, 5, 40])
 def test_the_first_round_averages_the_blocks(n_blocks):
     X, y = small()
-    parts = partition(Block.of(X, y), n_blocks)
+    parts = into_blocks(Block.of(X, y), n_blocks)
     minority = np.concatenate([p.X[p.y > 0] for p in parts])
     counts, total = np.cumsum([0] + [int((p.y < 0).sum()) for p in parts]), np.zeros(4)
     for p in parts:

@@ -8,7 +8,7 @@ from support.rounds import rounds_of
 from support.small_sets import FORMS
 from support.square_twins import class_means, problem, square_gradient, square_minimiser, square_value
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.papers.epochs import random_order
@@ -150,7 +150,7 @@ def test_univariate_value_is_the_least_over_the_bias(solver):
         return least(w) - slope @ slope / (2 * LAM)
 
     for weights in (w, 0.1 * w):
-        state = next(rounds(LocalBlocks(partition(Block.of(X, y, weight=weight), 3)), LAM, weights, seed=0))
+        state = next(rounds(LocalBlocks(into_blocks(Block.of(X, y, weight=weight), 3)), LAM, weights, seed=0))
         assert state.primal == pytest.approx(least(weights), rel=1e-10)
         assert state.dual == pytest.approx(max(0.0, bound(weights)), abs=1e-6)
 

@@ -13,13 +13,13 @@ from support.small_sets import FORMS, blocks_of
 from support.square_twins import problem, square_gradient, square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier, lam_path
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.data.column_statistics import Moments
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.pairs.groups import pair_groups
-from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
+from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of_pairs
 from aucdist.papers.tpauc.exact import Exact
 from aucdist.papers.tpauc.moments import PairMoments, class_moments
 from aucdist.solvers.base import Status, solve
@@ -87,7 +87,7 @@ def test_what_is_kept_of_the_scores_does_not_drift(n_moves):
     X, y, weight = problem(60, 540, 30, shift=0.2, weighted=True)
     X = X * np.logspace(0, 3, 30)
     blocks = blocks_of(X, y, 5, weight)
-    descent = SubspaceDescent(blocks, moments_of(blocks), 1e-4, np.zeros(30), n_moves)
+    descent = SubspaceDescent(blocks, moments_of_pairs(blocks), 1e-4, np.zeros(30), n_moves)
     rounds = list(itertools.islice(descent.rounds(lambda g: g, passes=0, per_round=1), 80))
     assert rounds[-1].primal < 0.9 * rounds[0].primal
     assert descent.primal == pytest.approx(square_value(descent.w, X, y, 1e-4, weight), rel=1e-12)
@@ -234,7 +234,7 @@ def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
     monkeypatch.setattr("aucdist.papers.tpauc.moments.CHUNK", 20)
     monkeypatch.setattr("aucdist.papers.tpauc.moments.MIN_ROWS", 1)
     X, y, weight = problem(weighted=weighted)
-    blocks = partition(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
+    blocks = into_blocks(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
     for label, k in ((-1, 0), (1, 1)):
         mass, rows = weight[y == label], X[y == label]
         scatter = np.cov(rows.T, aweights=mass, bias=True) * mass.sum()
@@ -247,5 +247,5 @@ def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
 
 def test_moments_far_from_zero_keep_their_digits():
     X, y, _ = problem()
-    near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
+    near, far = known([Block.of(X, y)]), known(into_blocks(Block.of(X + 1e7, y), 3))
     np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-7, atol=1e-8)

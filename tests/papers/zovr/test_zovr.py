@@ -9,7 +9,7 @@ from support.margin_twins import factors, minimum, objective, offset, problem, s
 from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, into_blocks
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.random import fill_normal, stream
@@ -27,7 +27,7 @@ N_BLOCKS = 3
 
 def gram_blocks(X, y, n_blocks=1):
     """Return blocks of the rows of X X', and the rows in the order of the blocks."""
-    parts = partition(Block.of(X, y), n_blocks)
+    parts = into_blocks(Block.of(X, y), n_blocks)
     order = np.concatenate([part.row_id for part in parts])
     return LocalBlocks([part.with_X(part.X @ X[order].T) for part in parts]), order
 
