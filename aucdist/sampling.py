@@ -567,5 +567,5 @@ class MWMOTE(Sampler):
 def _enough(subject: str, needed: int, n_rows: int, class_name: str) -> None:
     if n_rows < needed:
         raise InputError(
-            f"{needed} rows{class_name} are needed as {subject}, but there are {n_rows}: use fewer, or more data"
+            f"{needed} rows{class_name} are needed as {subject}, but there are {n_rows}: ask for fewer, or give more rows"
         )

@@ -75,7 +75,7 @@ class FoldsConfig(Strict):
         if self.groups is not None and self.duplicates == "together":
             raise InputError("`groups` and `duplicates: together` are both given: leave one of them out")
         if self.groups is not None and self.groups == self.time:
-            raise InputError("`groups` and `time` name the same column: name another one for one of them")
+            raise InputError("`groups` and `time` name the same column: name two different columns")
 
 
 class HalvingConfig(Strict):
