@@ -113,7 +113,7 @@ def of_trees() -> Sentences:
             f"its mean AUC on our 100 sets is {means['bins + pairs']:.3f}, against {means['bins']:.3f} without",
         ),
         (page, f"| LightGBM, default | {(above > 0.005).sum()} | {(above < -0.005).sum()} |"),
-        (page, f"| our linear model | | {(linear > 0.005).sum()} |"),
+        (page, f"| our linear model | {(linear < -0.005).sum()} | {(linear > 0.005).sum()} |"),
         (page, f"On one of them, the AUC of `auto` is {linear.max():.3f} lower."),
         (page, f"0.05 and its other defaults has a mean AUC of {means['LightGBM, 500 trees']:.3f} (a row of"),
         (
