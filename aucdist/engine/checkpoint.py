@@ -56,7 +56,7 @@ def serialize(tree: Any) -> bytes:
         and named tuples of such. Classes must be of this package.
     Raises TypeError for anything else.
     """
-    arrays: list[ndarray] = []
+    arrays = list[ndarray]()
     text = json.dumps(_to_json(tree, arrays))
     buffer = io.BytesIO()
     named = {str(i): array for i, array in enumerate(arrays)}
@@ -453,7 +453,7 @@ class JournalledBlocks(Blocks):
 
 def digest(tree: Any) -> str:
     """Return a digest of a step's arguments: bytes of arrays and numbers, names of functions and classes."""
-    arrays: list[ndarray] = []
+    arrays = list[ndarray]()
     text = json.dumps(
         _to_json(tree, arrays, lambda other: f"{type(other).__name__} {getattr(other, '__qualname__', '')}")
     )

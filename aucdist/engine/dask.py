@@ -100,7 +100,7 @@ class DaskBlocks(Blocks):
         blocks : sequence of Future
             Futures of `Block`, each of which can be recomputed from its own task graph.
         """
-        together: dict[str, list[int]] = {}
+        together = dict[str, list[int]]()
         for i, home in enumerate(_homes(client, blocks)):
             together.setdefault(home, []).append(i)
         parts = [

@@ -113,7 +113,7 @@ class Parts:
         if self.client.status != "running":
             raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}': look at its log, and run again")
         self._prevent_idle_timeout()
-        tasks: list[asyncio.Task[Any]] = []
+        tasks = list[asyncio.Task[Any]]()
         try:
             answers = self.client.sync(self._run_everywhere, chain, tasks)
         except BaseException:  # such as Ctrl-C in this thread, which the other threads do not see
@@ -197,11 +197,10 @@ class Parts:
 
         Raises OSError if the worker is lost, or Dask has given it up.
         """
-        data: Any = call.data
-        if len(data) >= FEW_BYTES:
-            data = to_serialize(data)
-        request = {"before": before, "after": call.state, "call": data, "forget": forget}
-        request_task = asyncio.create_task(self._send(address, str(future.key), request))
+        request = {
+            "part": str(future.key), "before": before, "after": call.state, "call": call.data, "forget": forget
+        }  # fmt: skip
+        request_task = asyncio.create_task(self._send(address, request))
         try:
             while not (await asyncio.wait({request_task}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
                 self._prevent_idle_timeout()
@@ -211,13 +210,15 @@ class Parts:
             request_task.cancel()
         return request_task.result()
 
-    async def _send(self, address: str, part: str, request: dict[str, Any]) -> Answer:
+    async def _send(self, address: str, request: dict[str, Any]) -> Answer:
         """Send a request for a part to a worker, and return the answer."""
         if _direct[self.client]:
-            answer: Any = await self.client.rpc(address).aucdist_run(part=part, **request)
+            if len(request["call"]) >= FEW_BYTES:
+                request["call"] = to_serialize(request["call"])
+            answer: Any = await self.client.rpc(address).aucdist_run(**request)
         else:
-            run = self.client.run(run_beside_scheduler, part, request, workers=[address], on_error="return")
-            answer = (await run).get(address)
+            answers = await self.client.run(run_beside_scheduler, request, workers=[address], on_error="return")
+            answer = answers.get(address)
         if not isinstance(answer, dict):  # the worker, or its handler, was not there
             raise ConnectionError(f"{address}: {answer!r}")
         return answer

@@ -121,7 +121,7 @@ class StepRunner(WorkerPlugin):
             memory = [None] * len(part.blocks) if before is None else part.memories[before]
             threads = self._worker.state.nthreads
             new_memory, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
-            buffers: list[ndarray] = []
+            buffers = list[ndarray]()
             nodes = pack(tree.nodes(), buffers)
         except Interrupted:  # the part was released, for example because the scheduler was lost
             return {"has": None}
@@ -134,15 +134,19 @@ class StepRunner(WorkerPlugin):
                 data = pack(RunError(error_text(error)))
             return {"error": data}
         part.memories[after] = new_memory
-        changed = any(now is not then for now, then in zip(new_memory, memory, strict=True))
-        return {"nodes": nodes, "buffers": [*map(to_serialize, buffers)], "changed": changed}
+        return {
+            "nodes": nodes,
+            "buffers": [*map(to_serialize, buffers)],
+            "changed": any(now is not then for now, then in zip(new_memory, memory, strict=True)),
+        }
 
 
-async def run_beside_scheduler(part: str, request: dict[str, Any], dask_worker: Worker) -> Answer:
+async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> Answer:
     """Call the handler from the worker itself: for clients that reach the scheduler alone, which relays this."""
     runner: Any = dask_worker.plugins[StepRunner.name]
-    answer: Answer = await runner.run(part=part, **request)
-    return answer
+    answer = await runner.run(**request)
+    # The scheduler relays the answer as one pickle, from which wrapped arrays would not be restored.
+    return {**answer, "buffers": [wrapped.data for wrapped in answer.get("buffers", ())]}
 
 
 def pack(value: Any, buffers: list[ndarray] | None = None) -> bytes:

@@ -21,6 +21,7 @@ from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine import worker_calls, worker_part
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.worker_calls import Call
+from aucdist.engine.worker_part import FEW_BYTES
 from aucdist.errors import ClusterLost, RunError
 
 
@@ -364,6 +365,8 @@ def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, m
         blocks = DaskBlocks.load(far, load, N_BLOCKS)
     with warnings.catch_warnings(action="error"):
         assert chain_of(blocks) == EXPECTED
+        for n in (1, FEW_BYTES):  # large arrays travel beside the message
+            assert blocks.sum(lambda block, values: values, np.full(n, 0.25)).tolist() == [0.25 * N_BLOCKS] * n
         assert_goes_on_after(lambda again: kill(mortal, again, 1), far)
 
 
