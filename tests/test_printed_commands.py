@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,10 +52,6 @@ def run(command: str) -> str:
 @pytest.mark.parametrize("file", WITH_COMMANDS, ids=lambda file: file.stem)
 def test_commands_of_a_page(file: Path, folder: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))  # so that nothing is downloaded
-    if "german.csv" in file.read_text(encoding="utf-8"):
-        if not (data_dir / "tables" / "german.csv").exists():
-            pytest.skip("the German credit data are not there")
-        shutil.copy(data_dir / "tables" / "german.csv", folder)
     printed = GUIDES.with_outputs_of_commands(GUIDES.name_of(file))
     assert differences(printed, file.read_text(encoding="utf-8")) == []
 
