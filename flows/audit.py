@@ -146,12 +146,15 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}
     notes = [text for name, text in changed.items() if about.get("digests", {}).get(name) != digests_here[name]]
     with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
-        config = config_of(TrainConfig, configuration_of(run), f"{shown(run)}/{CONFIG}", Path(folder), (), folder)
-        repeated = train(config, observer)["run"]
+        repeated = train(
+            config_of(TrainConfig, configuration_of(run), f"{shown(run)}/{CONFIG}", Path(folder), (), folder), observer
+        )["run"]
         after = read_about(repeated)
-        compared = after | {key: about[key] for key in ("threshold_of",) if key in about}
-        new = {"data": after["data"]["fingerprint"], **digests_of_run(repeated, compared)}
-    old = {"data": about["data"]["fingerprint"], **digests_of_run(run, about)}
+        after |= {key: about[key] for key in ("threshold_of",) if key in about}
+        new, old = (
+            {"data": facts["data"]["fingerprint"], **digests_of_run(place, facts)}
+            for place, facts in ((repeated, after), (run, about))
+        )
     if other := sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
         notes += ["the data have changed since the run"] * ("data" in other)
         because = ", ".join(notes) or "files of the run were changed, or the kind of CPU is another one"
@@ -214,8 +217,10 @@ def contributions_of(run: str, model: LinearModel, observer: RunObserver) -> Jso
         for name in part.mean().sort_values(ascending=False, kind="stable").index
         if len(part) and named[name].any()
     ]
-    most = int(named.sum(axis=1).max()) if len(named) else 0
-    return {"alerts": len(part), "least_part": LEAST_PART, "most_of_an_alert": most, "columns": columns}
+    return {
+        "alerts": len(part), "least_part": LEAST_PART, "most_of_an_alert": int(named.sum(axis=1).max()) if len(named) else 0,
+        "columns": columns,
+    }  # fmt: skip
 
 
 def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:

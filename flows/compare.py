@@ -133,16 +133,17 @@ def compare(config: CompareConfig) -> Json:
     runs = [read_run(resolve(url, METRICS)) for url in named]
     runs = [replace(run, name=n) for run, n in zip(runs, unique_names(runs, list(map(shown, named))), strict=True)]
     comparable(runs, skipped)
-    several = runs[0].several
-    if several and max_fpr is not None:
+    if (several := runs[0].several) and max_fpr is not None:
         raise InputError(
             "max_fpr is for runs of two classes; runs of several are compared by the AUC of each class: leave max_fpr out"
         )
     with run_folder(config.output, timestamped("compare")) as folder:
-        compared = _compared_classes(runs) if several else _compared(runs, max_fpr)
-        result: Json = {"run": folder.url, **jsonable(compared), "skipped": skipped}
-        page = render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs])
-        (folder.draft / "report.html").write_text(page, encoding="utf-8")
+        compared = jsonable(_compared_classes(runs) if several else _compared(runs, max_fpr))
+        result = {"run": folder.url} | compared | {"skipped": skipped}
+        (folder.draft / "report.html").write_text(
+            render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs]),
+            encoding="utf-8",
+        )
         (folder.draft / "comparison.json").write_text(json_text(result), "utf-8")
         folder.publish()
     return result
@@ -267,8 +268,11 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
         estimates["average_precision"] = average_precision_interval(run.counts)
     for name in BY_BOOTSTRAP:
         estimates[name] = bootstrap_interval(run.counts, NAMED_METRICS[name].of, n_resamples=RESAMPLES)
-    values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
-    return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
+    return (
+        _about(run)
+        | {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
+        | {"warnings": [str(w.message) for w in caught]}
+    )
 
 
 def _tests(

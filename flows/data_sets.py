@@ -60,11 +60,11 @@ def list_data(config: ListConfig) -> Json:
 
 def list_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist data list` prints."""
-    lines = []
-    for name, entry in result.items():
-        shape = f"{entry['rows'] or '?'} x {entry['features'] or '?'}"
-        lines.append(f"{name:32} {entry['format']:10} {shape:>18}  {'here' if entry['present'] else 'absent'}")
-    return lines
+    return [
+        f"{name:32} {entry['format']:10} {shape:>18}  {'here' if entry['present'] else 'absent'}"
+        for name, entry in result.items()
+        for shape in [f"{entry['rows'] or '?'} x {entry['features'] or '?'}"]
+    ]
 
 
 def show(config: ShowConfig) -> Json:

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from aucdist.data.block import Block, as_dense, stacked
 from aucdist.data.dataset import category_features
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
@@ -87,7 +87,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             raise InputError("`highest` is for models of two classes, but this model has several: leave it out")
         for name in {*config.classes} - {*model.classes}:
             raise unknown("class", name, model.classes)
-        rows, ids, about = _rows(config, model)
+        rows, ids, texts, about = _rows(config, model)
         classes, tables = list[Json](), list[pd.DataFrame]()
         for k, name in enumerate(model.classes or ("",)):
             if config.classes and name not in config.classes:
@@ -95,16 +95,13 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             binary, spread = model.of_class(k), model.weights[k].spread
             scores = binary.decision_function(rows.X) / spread
             head = ids.assign(score=scores, flagged=scores > 0)
-            explained = _explained(binary, spread, rows, head, config) if config.reasons or not config.output else {}
+            explained = (
+                _explained(binary, spread, rows, head, texts, config) if config.reasons or not config.output else {}
+            )
             classes.append(explained | ({"name": name} if name else {}))
             if config.output:
                 parts = (
-                    pd.DataFrame(
-                        [
-                            {key: _reasons_text(row[key]) for key in COMPARISONS if key in row}
-                            for row in explained["reasons"]
-                        ]
-                    )
+                    pd.DataFrame(explained["reasons"]).filter(list(COMPARISONS)).map(_reasons_text)
                     if explained
                     else binary.explain(rows.X) / spread
                 )
@@ -122,12 +119,15 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
                 table.to_csv(index=False).encode() if config.output.endswith(".csv") else table.to_parquet(index=False),
                 new=not config.force,
             )
-            return about | {"output": shown(config.output), "queue": classes[0].get("queue")}
-    return about | ({"classes": classes} if model.classes else classes[0])
+            return jsonable(about | {"output": shown(config.output), "queue": classes[0].get("queue")})
+    return jsonable(about | ({"classes": classes} if model.classes else classes[0]))
 
 
-def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, Json]:
-    """Return the rows to explain, their numbers beside the columns that are copied, and what is said about all of them."""
+def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, pd.DataFrame, Json]:
+    """Return the rows to explain, their numbers beside the columns that are copied, and what is said about all of them.
+
+    Before the last come texts of the columns of categories: for the rows that have none of the categories of the training rows.
+    """
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
@@ -145,17 +145,26 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
     for name in {"row_id", "class", "score", "flagged"} & {*config.copied}:
         raise InputError(f"the output already has a column {name!r}: do not copy the column of this name")
     firsts = np.cumsum([0, *reader.rows])
+    gaps = [name for name in model.schema.categories if name in reader.missing | reader.unknown]
     tables = [
-        pa.table({"row_id": np.arange(firsts[k], firsts[k + 1])} | texts_of_columns(reader, k, config.copied))
+        pd.DataFrame(
+            texts_of_columns(reader, k, [*config.copied, *gaps]),
+            pd.RangeIndex(firsts[k], firsts[k + 1], name="row_id"),
+        )
         for k in np.unique(np.searchsorted(firsts, rows.row_id, side="right") - 1).tolist()
     ]
-    ids = pa.concat_tables(tables).to_pandas().set_index("row_id").loc[rows.row_id].reset_index()
-    about = {"model": shown(config.model), "rows": rows.n_samples, "missing": reader.missing, "unknown": reader.unknown}
-    known = count_known(model.encoded(rows.X), read_seen(config.model))
-    return rows, ids, about | {"training_rows": known.tolist(), "output": None, "explained": None}
+    table = pd.concat(tables).loc[rows.row_id]
+    about = {
+        "model": shown(config.model), "rows": rows.n_samples, "missing": reader.missing, "unknown": reader.unknown,
+        "training_rows": count_known(model.encoded(rows.X), read_seen(config.model)).tolist(), "output": None, "explained": None,
+    }  # fmt: skip
+    texts = (table[gaps] + " (unknown)").fillna(MISSING_CATEGORY)
+    return rows, table[[*dict.fromkeys(config.copied)]].reset_index(), texts, about
 
 
-def _explained(model: LinearModel, spread: float, rows: Block, head: pd.DataFrame, config: ExplainConfig) -> Json:
+def _explained(
+    model: LinearModel, spread: float, rows: Block, head: pd.DataFrame, texts: pd.DataFrame, config: ExplainConfig
+) -> Json:
     """Return the largest contributions to the score of each row, or its reasons, and the reasons that all rows of a queue share.
 
     Reasons are compared with the most favourable value and the average row. A linear model has no most favourable value of a
@@ -163,7 +172,8 @@ def _explained(model: LinearModel, spread: float, rows: Block, head: pd.DataFram
     """
     shown_rows, values = head.to_dict("records"), list[dict[Any, Any]]()
     categories = category_features(model.schema.categories)
-    for row in pd.DataFrame(as_dense(rows.X), columns=list(model.schema.feature_names)).to_dict("records"):
+    table = texts.reset_index(drop=True).join(pd.DataFrame(as_dense(rows.X), columns=[*model.schema.feature_names]))
+    for row in table.to_dict("records"):
         values.append(row | {c: v for name, (c, v) in categories.items() if row[name] == 1.0})
     sign, most, queue = -1 if config.lower else 1, config.reasons or config.top, list[Json]()
     if config.reasons:
@@ -178,13 +188,13 @@ def _explained(model: LinearModel, spread: float, rows: Block, head: pd.DataFram
         rare = terms_of["rare_in_queue"] = reasons.above_average.copy()
         for k, name in enumerate(names):
             for adds, same in head.groupby(reasons.above_average[:, k]).indices.items():
-                if len(same) >= max(2, SHARED * len(rare)):
+                if adds > 0.0 and len(same) >= max(2, SHARED * len(rare)):  # type: ignore[operator]
                     rare[same, k] = 0.0
                     shared = {_value_text(_value_of(values[i], name)) for i in same}
-                    value = shared.pop() if len(shared) == 1 else None
-                    queue.append(
-                        {"feature": name, "value": value, "adds": sign * adds / spread, "rows": len(same)}  # type: ignore[operator]
-                    )
+                    queue.append({
+                        "feature": name, "value": shared.pop() if len(shared) == 1 else "several values",
+                        "adds": sign * adds / spread, "rows": len(same),  # type: ignore[operator]
+                    })  # fmt: skip
         queue.sort(key=lambda part: -sign * part["adds"] * part["rows"])
     for key, terms in terms_of.items():
         for row, adds, own in zip(shown_rows, terms, values, strict=True):
@@ -195,13 +205,14 @@ def _explained(model: LinearModel, spread: float, rows: Block, head: pd.DataFram
                 if sizes[k] > 0.0
             ]
     if config.reasons:
-        queue = [part for part in queue[:most] if sign * part["adds"] > 0.0]
-        return {"explained": None, "reasons": jsonable(shown_rows), "queue": jsonable(queue)}
+        return {"explained": None, "reasons": shown_rows, "queue": queue[:most]}
     for row, adds, total in zip(shown_rows, table[constant], terms_of["contributions"].sum(axis=1), strict=True):
         parts = row["contributions"]
-        rest = total / spread - sum(part["adds"] for part in parts) if len(parts) < len(names) else 0.0
-        row |= {"constant": adds / spread, "rest": rest}
-    return {"explained": jsonable(shown_rows)}
+        row |= {
+            "constant": adds / spread,
+            "rest": total / spread - sum(part["adds"] for part in parts) if len(parts) < len(names) else 0.0,
+        }
+    return {"explained": shown_rows}
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:
@@ -229,8 +240,9 @@ def explanation_lines(result: Json) -> list[str]:
             copied = "".join(
                 f", {name} {_value_text(text)}" for name, text in list(row.items())[1 : list(row).index("score")]
             )
-            flagged = f"{'' if row['flagged'] else 'not '}flagged"
-            lines.append(f"row {row['row_id']}{copied}: score {number_text(row['score'], 5)}, {flagged}")
+            lines.append(
+                f"row {row['row_id']}{copied}: score {number_text(row['score'], 5)}, {'not ' * (not row['flagged'])}flagged"
+            )
             lines += [
                 f"  {reference}: {_reasons_text(row[key]) or 'nothing'}"
                 for key, reference in COMPARISONS.items()
@@ -246,10 +258,7 @@ def explanation_lines(result: Json) -> list[str]:
 
 
 def _reasons_text(parts: list[Json]) -> str:
-    return ", ".join(
-        f"{part['feature']}{'' if part['value'] is None else ' = ' + _value_text(part['value'])} ({part['adds']:+.4g})"
-        for part in parts
-    )
+    return ", ".join(f"{part['feature']} = {_value_text(part['value'])} ({part['adds']:+.4g})" for part in parts)
 
 
 def _value_text(value: Any) -> str:
@@ -257,4 +266,4 @@ def _value_text(value: Any) -> str:
         return " and ".join(map(_value_text, value))
     if isinstance(value, str):
         return value
-    return "missing" if value is None else f"{value:.6g}"
+    return MISSING_CATEGORY if pd.isna(value) else f"{value:.6g}"

@@ -100,11 +100,11 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
             # a file such as today.parquet has other rows each night, and may meet the same version
             batch = f"{config.batch or f'{batch_name(config.new)}-{rows}'}-version-{version:05d}"
             output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{version}"
-            where = {"cluster": training.cluster, "s3": training.s3}
-            scoring = {"model": model, "output": output, "name": config.new.name, "source": config.new.source, **where}
-            scored = score(ScoreConfig.model_validate(scoring), observer)
-            watching = {"model": model, "data": config.new, "scores": output, "batch": batch, **where}
-            watched = watch(WatchConfig.model_validate(watching), observer)
+            of_both = {"model": model, "cluster": training.cluster, "s3": training.s3}
+            scoring = {"output": output, "name": config.new.name, "source": config.new.source}
+            scored = score(ScoreConfig.model_validate(of_both | scoring), observer)
+            watching = {"data": config.new, "scores": output, "batch": batch}
+            watched = watch(WatchConfig.model_validate(of_both | watching), observer)
     return {
         "store": files.shown(store), "run": trained["run"], "trained": trained, "promotion": promotion, "scored": scored,
         "watched": watched, "alarms": watched["alarms"] if watched else [],

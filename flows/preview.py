@@ -183,8 +183,8 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
         f"{name} ({counted(int(np.count_nonzero(column_values)), 'row') if has_rows else _range(column_values)})"
         for name, column_values in zip(names, values, strict=False)
     ]
-    more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
-    return {"column": column, "becomes": kind, "n_features": len(names), "features": about + more}
+    about += [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
+    return {"column": column, "becomes": kind, "n_features": len(names), "features": about}
 
 
 def column_kind(column: str, schema: Schema) -> str:
@@ -265,8 +265,10 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
 def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
     """Return the drawings of the columns, ordered by their AUC, the best first."""
     alone, features = rank_by_each_column(sample, schema), schema.by_column()
-    names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MAX_SHOWN]
-    return [_drawing_of(name, features[name], alone[name].auc, sample, schema) for name in names]
+    return [
+        _drawing_of(name, features[name], alone[name].auc, sample, schema)
+        for name in sorted(alone, key=lambda name: (-alone[name].auc, name))[:MAX_SHOWN]
+    ]
 
 
 def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample, schema: Schema) -> ColumnDrawing:
@@ -299,5 +301,6 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
         counts = [np.bincount(cells[side[present]], minlength=len(labels)) for side in sides]
         shown_range, missing = f"{low:.4g} to {high:.4g}", 1.0 - float(present.mean())
     negative, positive = (count / max(1, int(side.sum())) for count, side in zip(counts, sides, strict=True))
-    bars = list(zip(negative.tolist(), positive.tolist(), labels, strict=True))
-    return ColumnDrawing(name, kind, auc, shown_range, missing, bars)
+    return ColumnDrawing(
+        name, kind, auc, shown_range, missing, list(zip(negative.tolist(), positive.tolist(), labels, strict=True))
+    )

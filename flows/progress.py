@@ -11,7 +11,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,7 @@ class LineObserver(RunObserver):
         self._write_line(f"  {line}")
 
 
-class LiveObserver(RunObserver):
+class LiveObserver(RunObserver, AbstractContextManager["LiveObserver"]):
     """Show a run as moving bars on a terminal; a context manager."""
 
     def __init__(self, console: Console) -> None:
@@ -137,9 +137,6 @@ class LiveObserver(RunObserver):
         )  # fmt: skip
         self._task: TaskID | None = None
         self._first_gap = math.inf
-
-    def __enter__(self) -> "LiveObserver":
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is None:

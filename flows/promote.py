@@ -170,8 +170,10 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
         """Return the labels of a run's test rows, and their scores."""
         if not model.classes:
             return scored.y, scored.score()
-        members = members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics)
-        return members, scored.table[score_columns(model.classes)].to_numpy()
+        return (
+            members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics),
+            scored.table[score_columns(model.classes)].to_numpy(),
+        )
 
     new = read_run(run)
     y, scores = labels_and_scores(new)
@@ -249,8 +251,8 @@ def promote_run(config: PromoteConfig) -> Json:
     decision: Any = None
     if condition != "always" and current:
         decision = decide(config, run, store.folder_of(current)) | {"version": current.version}
-        title = f"{shown(run).rpartition('/')[2]} against version {current.version}"
-        result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
+        picture = decision_svg(decision, f"{shown(run).rpartition('/')[2]} against version {current.version}")
+        result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, picture))
         if not decision["holds"]:
             return result | {"promoted": False, "version": current.version, "replaced": None, "decision": decision}
     change = promote(store, content, {"run": shown(run), "condition": condition, "decision": decision})

@@ -54,8 +54,7 @@ def score(config: ScoreConfig, observer: RunObserver) -> Json:
 def score_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist score` prints."""
     lines = [f"{result['output']}: {result['rows']:,} rows in {result['parts']} part{'s' * (result['parts'] != 1)}"]
-    if "cost" in result:  # the expected cost of the decisions
-        cost = result["cost"]
+    if cost := result.get("cost"):  # the expected cost of the decisions
         if cost["kind"] == "unknown":
             lines.append(f"what the decisions cost is not known: {cost['why']}")
         else:

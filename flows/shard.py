@@ -79,10 +79,11 @@ def shard_result(manifest: Manifest, seconds: float) -> Json:
 
 def shard_lines(result: Json) -> list[str]:
     """Return what `aucdist shard` and `aucdist simulate` print."""
-    if "classes" in result:
-        contents = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
-    else:
-        contents = f"{result['n_pos']:,} positive"
+    contents = (
+        f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
+        if "classes" in result
+        else f"{result['n_pos']:,} positive"
+    )
     return [
         f"{result['target']}: {result['n_samples']:,} rows ({contents}) x {result['n_features']}, "
         f"{result['layout']} {result['dtype']}, {result['shards']} shards, {result['bytes'] / 1e6:.1f} MB"

@@ -117,9 +117,9 @@ def watch(config: WatchConfig, observer: RunObserver) -> Json:
 def batch_result(state: WatchState, batch: str, page: str) -> Json:
     """Return what ``aucdist watch --json`` prints of a batch."""
     record, known = state.read(batch), state.performance(batch)
-    alarms = record["comparison"]["alarms"] + (known["alarms"] if known else [])
     return {
-        "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms,
+        "batch": batch, "version": record["version"], "rows": record["rows"],
+        "alarms": record["comparison"]["alarms"] + (known["alarms"] if known else []),
         "comparison": record["comparison"], "performance": known, "page": files.shown(page), "damaged": state.damaged,
     }  # fmt: skip
 
@@ -151,7 +151,6 @@ def open_watched(config: WatchConfig) -> Watched:
         )
     folder = store.folder_of(change) if change else absolute(model_folder(config.model))
     model, (profile, _) = load_with_seen(folder)
-    state = WatchState(absolute(config.state or f"{store.url}/watch"))
     run = folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
     return Watched(
         folder,
@@ -160,7 +159,7 @@ def open_watched(config: WatchConfig) -> Watched:
         change.version if change else None,
         model,
         profile,
-        state,
+        WatchState(absolute(config.state or f"{store.url}/watch")),
         config.alerts_only,
     )
 
@@ -313,8 +312,9 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         raise InputError(
             f"the scores of batch {batch} are gone: {files.shown(folder)} has none. Watch the rows of the batch again"
         )
-    columns = score_columns(watched.model.classes)
-    scores = pd.concat([_read_table(f"{folder}/{name}", columns) for name in parts], ignore_index=True)
+    scores = pd.concat(
+        [_read_table(f"{folder}/{name}", score_columns(watched.model.classes)) for name in parts], ignore_index=True
+    )
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels have a row_id that batch {batch} does not have ({record['rows']:,} "
@@ -342,15 +342,10 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     if files.exists(f"{run}/{SCORES}"):
         on_test_rows = _performance(watched, read_scores(run), "label" if model.classes else "y", max_fpr)
     now = _performance(watched, labelled, "y", max_fpr)
-    counts = {
-        "labelled": len(labelled),
-        "unlabelled": len(scores) - len(labelled),
-        "missing": missing,
-        "new": len(known) - len(before),
-    }
     test = count_against_guarantee(watched, batch, labelled, scores)
-    expected = None if watched.alerts_only else on_test_rows
-    alarms = metric_alarms(now, expected, guaranteed=test["metric"] if test else None)
+    alarms = metric_alarms(
+        now, None if watched.alerts_only else on_test_rows, guaranteed=test["metric"] if test else None
+    )
     if test:
         now["guarantee"] = test
         if test["evidence"] >= ALARM_E_VALUE:
@@ -361,7 +356,18 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     state.write(
         "performance",
         batch,
-        jsonable(now | counts | {"max_fpr": max_fpr, "on_test_rows": on_test_rows, "alarms": alarms}),
+        jsonable(
+            now
+            | {
+                "labelled": len(labelled),
+                "unlabelled": len(scores) - len(labelled),
+                "missing": missing,
+                "new": len(known) - len(before),
+                "max_fpr": max_fpr,
+                "on_test_rows": on_test_rows,
+                "alarms": alarms,
+            }
+        ),
     )
 
 

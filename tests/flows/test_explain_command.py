@@ -60,7 +60,7 @@ def test_contributions_add_up_and_the_largest_come_first(folder: Path, below: st
         assert value == ([own[part] for part in name.split(" & ")] if " & " in name else own[name])
     text = run(*args, "--rows", 4, "--top", 9)[0]
     assert text.count("row ") == 4
-    assert "income = missing" in text
+    assert "income = (missing)" in text
     assert "age & income" in text
 
 
@@ -180,6 +180,29 @@ def test_a_queue_names_the_columns_with_missing_and_unknown_values(tmp_path: Pat
         SEEN.format(298, 300),
         "unknown values, which no training row had: job 2",
     ]
+
+
+def test_a_reason_names_the_unknown_category_or_the_missing_value(tmp_path: Path) -> None:
+    run_of_model, frame = linear_run(tmp_path, "standard")
+    frame["job"] = ["other", None, "", *frame["job"][3:]]
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    reading = sets("unknown=ignore", "missing=keep")
+    args = ("explain", run_of_model, tmp_path / "new.csv", *reading, "--rows", 4, "--reasons", 3)
+    for more in ((), ("--copy", "job"), ("--copy", "age")):
+        both = [result_of(*args, *more, *lower)["reasons"] for lower in ((), ("--lower",))]
+        values = [
+            [
+                part["value"]
+                for part in up["compared_with_average"] + down["compared_with_average"]
+                if part["feature"] == "job"
+            ]
+            for up, down in zip(*both, strict=True)
+        ]
+        assert values == [["other (unknown)"], ["(missing)"], ["(missing)"], [frame["job"][3]]]
+        assert list(both[0][0]) == ["row_id", *more[1:], "score", "flagged", "compared_with_average"]
+    printed = "".join(run(*args, *lower)[0] for lower in ((), ("--lower",)))
+    assert "job = other (unknown) (" in printed
+    assert "job = (missing) (" in printed
 
 
 def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
