@@ -267,8 +267,8 @@ def _columns(
         tuple(source.missing_values),
         source.date_format,
     )
-    given: tuple[Kind, ...] = ("hashed", "dates", "categorical")
-    kinds = {name: kind for kind in given for name in getattr(form, kind)}
+    chosen_kinds: tuple[Kind, ...] = ("hashed", "dates", "categorical")
+    kinds = {name: kind for kind in chosen_kinds for name in getattr(form, kind)}
     for c in looked_at:
         if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
