@@ -293,9 +293,9 @@ def _source_keys(source: Source, label: str, columns: list[Guess], spelling: Spe
     dates, hashed = ([c for c in columns if c.kind == kind] for kind in ("dates", "hashed"))
     names = {kind: [c.name for c in columns if c.kind == kind] for kind in ("drop", "categorical")}
     names["missing_values"] = [word for c in columns if c.kind != "drop" for word in c.words]
-    for key, found in names.items():
-        if found and keys.get(key) != "auto":
-            keys[key] = list(dict.fromkeys([*keys.get(key, ()), *found]))
+    for key, values in names.items():
+        if values and keys.get(key) != "auto":
+            keys[key] = list(dict.fromkeys([*keys.get(key, ()), *values]))
     if dates:
         keys["dates"] = {c.name: list(c.parts) for c in dates} | keys.get("dates", {})
         if forms := [c.date_format for c in dates if c.date_format is not None]:
