@@ -7,7 +7,6 @@ from support.hinge_twins import hinge_value
 from aucdist import HingeClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
 
 PAIRS = [
     (penalty, name)
@@ -106,16 +105,6 @@ def test_balanced_finds_the_rare_class(data):
     rare = np.flatnonzero((y < 0) | (np.cumsum(y > 0) <= 12))
     plain, balanced = (HingeClassifier(class_weight=how).fit(X[rare], y[rare]) for how in (None, "balanced"))
     assert (balanced.predict(X[y > 0]) > 0).mean() > (plain.predict(X[y > 0]) > 0).mean() + 0.2
-
-
-def test_warm_start_from_weights(data):
-    X, y = data
-    model = fitted(HingeClassifier(penalty="l1", solver="comid", lam=1e-2, warm_start=True, max_passes=100), X, y)
-    reached = model.certificate_.primal
-    fitted(model.set_params(max_passes=1), X, y)
-    assert model.certificate_.primal == pytest.approx(reached, rel=1e-12)
-    with pytest.raises(InputError, match="always starts from zero"):
-        model.set_params(penalty="l2", solver="sdcd").fit(X, y)
 
 
 @pytest.mark.parametrize("parameters", [{"lam": "1/n"}, {"class_weight": "balanced"}])

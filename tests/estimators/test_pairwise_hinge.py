@@ -84,16 +84,6 @@ def test_fit_on_blocks(data):
         PairwiseHingeClassifier().fit(blocks, y)
 
 
-def test_warm_start_starts_there(data):
-    X, y = data
-    model = PairwiseHingeClassifier(lam=1e-2, tol=1e-6, warm_start=True).fit(X, y)
-    primal = model.certificate_.primal
-    model.fit(X, y)
-    assert model.history_["primal"].iloc[0] == pytest.approx(primal, rel=1e-12)
-    with pytest.raises(InputError, match="warm_start"):
-        model.fit(X[:, :3], y)
-
-
 def test_not_converged_warns_with_the_numbers(data):
     X, y = data
     with pytest.warns(ConvergenceWarning, match=r"after 2 passes.*the gap is.*primal.*dual.*max_passes"):

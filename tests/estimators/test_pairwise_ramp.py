@@ -33,11 +33,6 @@ def test_rows_that_cannot_be_ranked_do_not_count(data):
     assert areas[1] > areas[0] + 0.03
 
 
-def test_warm_start_starts_there(data):
-    model = PairwiseRampClassifier(lam=1e-2, warm_start=True).fit(*data)
-    assert model.fit(*data).n_passes_ == 1
-
-
 def test_not_converged_warns(data):
     with pytest.warns(ConvergenceWarning, match=r"after 2 passes.*max_passes was reached"):
         model = PairwiseRampClassifier(lam=1e-4, max_passes=2).fit(*data)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from support.fits import fitted
 from support.square_twins import square_minimiser, square_value
@@ -91,12 +90,3 @@ def test_more_features_than_the_closed_form_takes(solver):
     assert roc_auc_score(y, model.decision_function(X)) > 0.95
     blocks = LocalBlocks(into_blocks(Block.of(X, y), 2))
     assert roc_auc_score(y, fit(solver, blocks, None, lam=1e-2).decision_function(X)) > 0.95
-
-
-def test_warm_start_goes_on(data):
-    X, y = data
-    model = fit("tpauc", X, y, lam=1e-2, warm_start=True)
-    primal = model.certificate_.primal
-    with pytest.warns(ConvergenceWarning):
-        model.fit(X, y)
-    assert model.history_["primal"].iloc[0] == pytest.approx(primal, rel=1e-12)

@@ -135,29 +135,26 @@ def test_perfect_decisions_have_an_interval():
     assert 0.0 < bounds.high < 4.0
 
 
-@pytest.mark.parametrize(("missed", "flagged"), [(0.1, 0.02), (0.02, 0.001), (0.5, 0.2)])
-def test_intervals_cover(missed, flagged):
-    """Intervals of 95 % cover at least 95 % of 400 samples of 100 positives and 1000 negatives, less chance."""
-    random, cost = np.random.default_rng(1), {"false_positive": 1.0, "miss": 40.0}
-    truth, covered = (100 * missed * 40 + 1000 * flagged) / 1100, 0
-    for _ in range(400):
-        fn, fp = random.binomial(100, missed), random.binomial(1000, flagged)
-        counts = ScoreCounts(np.array([0.0, 1.0]), np.array([fn, 100.0 - fn]), np.array([1000.0 - fp, fp]), 100, 1000)
-        bounds = expected_cost_interval(counts, 0.5, **cost)
-        covered += bounds.low <= truth <= bounds.high
-    assert covered / 400 > 0.93
+@pytest.mark.parametrize(
+    ("n_rows", "n_pos", "missed", "flagged"),
+    [
+        *((1100, 100, *rates) for rates in ((0.1, 0.02), (0.02, 0.001), (0.5, 0.2))),
+        *((10 * n, None, *rates) for n in (15, 100) for rates in ((0.1, 0.02), (0.8, 0.05), (0.5, 0.001))),
+    ],
+)
+def test_intervals_cover(n_rows, n_pos, missed, flagged):
+    """Intervals of 95 % cover at least 95 % of 400 samples, less chance, also where the share of positives differs between them.
 
-
-@pytest.mark.parametrize(("missed", "flagged"), [(0.1, 0.02), (0.8, 0.05), (0.5, 0.001)])
-@pytest.mark.parametrize("n_pos", [15, 100])
-def test_intervals_cover_where_the_share_of_positives_differs_between_samples(n_pos, missed, flagged):
-    """A tenth of all rows is positive. With the share of a sample as if it were that, 64 to 97 % of the intervals cover."""
-    random, cost, n = np.random.default_rng(1), {"false_positive": 1.0, "miss": 40.0}, 10 * n_pos
-    truth, covered = 0.1 * missed * 40 + 0.9 * flagged, 0
+    A tenth of all rows is positive then. With the share of a sample as if it were that, 64 to 97 % of the intervals cover.
+    """
+    random, cost, covered = np.random.default_rng(1), {"false_positive": 1.0, "miss": 40.0}, 0
+    share = n_pos / n_rows if n_pos else 0.1
+    truth = share * missed * 40 + (1 - share) * flagged
     for _ in range(400):
-        pos = random.binomial(n, 0.1)
-        fn, fp = random.binomial(pos, missed), random.binomial(n - pos, flagged)
-        counts = ScoreCounts(np.array([0.0, 1.0]), np.array([fn, pos - fn]), np.array([n - pos - fp, fp]), pos, n - pos)
+        pos = n_pos or random.binomial(n_rows, share)
+        neg = n_rows - pos
+        fn, fp = random.binomial(pos, missed), random.binomial(neg, flagged)
+        counts = ScoreCounts(np.array([0.0, 1.0]), np.array([fn, pos - fn]), np.array([neg - fp, fp]), pos, neg)
         bounds = expected_cost_interval(counts, 0.5, **cost)
         covered += bounds.low <= truth <= bounds.high
     assert covered / 400 > 0.93
