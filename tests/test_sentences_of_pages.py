@@ -23,7 +23,6 @@ from aucdist.maps import NystroemMap
 from aucdist.metrics import (
     average_precision_interval,
 )
-from aucdist.search.auto import candidates
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "pages"
 
@@ -118,16 +117,6 @@ def test_a_figure_on_a_page_is_that_of_the_code(page: str, words: str, place: st
     assert getattr(importlib.import_module(module), name) == figure
 
 
-def readable_candidates() -> None:
-    def maps(rows: int) -> list[Any]:
-        return candidates(PairwiseHingeClassifier(), n_pos=rows, n_neg=1000, n_features=20, readable=True)
-
-    bins: dict[str, Any] = {"map": "bins"}
-    few = [None, bins | {"monotone": "auto"}, bins, bins | {"interactions": 10}]
-    assert maps(49) == few
-    assert maps(50) == [*few, bins | {"interactions": 40}]
-
-
 def liblinear() -> None:
     link = LinkClassifier(link="logit", lam=1 / (0.1 * len(Y)), tol=1e-8).fit(X, Y)
     np.testing.assert_allclose(link.coef_, LogisticRegression(C=0.1, tol=1e-8).fit(X, Y).coef_, rtol=1e-3)
@@ -172,7 +161,6 @@ def dead_interactions() -> None:
 
 
 CHECKS: list[tuple[str, str, Callable[[], None]]] = [
-    ("how-to/feature-maps", "bins with 40 interactions if both classes have at least 50", readable_candidates),
     ("how-to/feature-maps", "1/(C n) for `LinkClassifier`", liblinear),
     ("how-to/feature-maps", "similarity to 512 landmark rows", landmarks),
     ("how-to/feature-maps", "Landmarks do not accept missing values", missing_values_of_landmarks),

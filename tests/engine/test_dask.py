@@ -30,30 +30,18 @@ def load(index):
     return into_blocks(Block.of(*data()), N_BLOCKS)[index]
 
 
-def assert_same_bits(fit, other):
+@pytest.mark.parametrize(("most", "tol"), [(cutting_planes.MAX_ANCHORS, 1e-4), (0, 1e-3)], ids=["anchors", "cells"])
+def test_any_number_of_workers_same_bits(most, tol, monkeypatch):
+    monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", most)
+    here = LocalBlocks(into_blocks(Block.of(*data()), N_BLOCKS))
+    with local_client(3, memory_limit="1GiB") as client:
+        there = DaskBlocks.load(client, load, N_BLOCKS)
+        fit, other = (solve(AllPairs().rounds(blocks, 1e-2), tol=tol, max_passes=100) for blocks in (here, there))
+    assert fit.certificate.status is Status.CONVERGED
     assert fit.w.tobytes() == other.w.tobytes()
     assert fit.certificate == other.certificate
     drop = ["seconds"]
     pd.testing.assert_frame_equal(fit.history.drop(columns=drop), other.history.drop(columns=drop), check_exact=True)
-
-
-def test_any_number_of_workers_same_bits():
-    here = LocalBlocks(into_blocks(Block.of(*data()), N_BLOCKS))
-    with local_client(3, memory_limit="1GiB") as client:
-        there = DaskBlocks.load(client, load, N_BLOCKS)
-        assert_same_bits(
-            *(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100) for blocks in (here, there))
-        )
-
-
-def test_anchors_in_cells_same_bits(client, monkeypatch):
-    monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", 0)
-    fits = [
-        solve(AllPairs().rounds(blocks, 1e-2), tol=1e-3, max_passes=100)
-        for blocks in (LocalBlocks(into_blocks(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
-    ]
-    assert_same_bits(*fits)
-    assert fits[0].certificate.status is Status.CONVERGED
 
 
 def count_bytes(block, memory, *args):

@@ -1,6 +1,5 @@
 """Partial AUCs, and precision and recall at each other, against all pairs, slow twins, numerical derivatives and samples."""
 
-import itertools
 import warnings
 from fractions import Fraction
 from functools import partial
@@ -8,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
@@ -239,28 +238,10 @@ def test_metrics_at_a_threshold_are_the_best_of_all_thresholds(pos, neg, share, 
     assert precision_at_recall(counts, float(share)) == pytest.approx(float(precision), abs=1e-15)
 
 
-@given(ROWS, ROWS, RATES, st.fractions(Fraction(1, 50), Fraction(998, 999), max_denominator=999))
+@given(ROWS, ROWS, RATES, st.fractions(0, Fraction(998, 999), max_denominator=999))
 def test_two_way_area_is_that_of_the_pieces_of_the_curve(pos, neg, max_fpr, min_tpr):
     two_way = two_way_partial_auc(count(pos, neg), float(min_tpr), float(max_fpr))
     assert two_way == pytest.approx(float(slow_two_way(pos, neg, min_tpr, max_fpr)), rel=1e-11, abs=1e-13)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 9))
-def test_two_way_area_is_the_share_of_pairs_of_the_lowest_positives_and_the_highest_negatives(seed, hard, top):
-    scores = np.random.default_rng(seed).permutation(30).astype(float)
-    pos, neg = np.sort(scores[:10]), np.sort(scores[10:])[::-1]
-    right = sum(x > y for x, y in itertools.product(pos[:hard], neg[: 2 * top]))
-    counts = ScoreCounts.from_scores(np.repeat([1, -1], [10, 20]), scores)
-    assert two_way_partial_auc(counts, 1 - hard / 10, top / 10) == pytest.approx(right / (hard * 2 * top), abs=1e-12)
-
-
-@settings(max_examples=30)
-@given(ROWS, ROWS, RATES)
-def test_without_a_least_rate_it_is_the_partial_auc(pos, neg, max_fpr):
-    counts, rate = count(pos, neg), float(max_fpr)
-    assert two_way_partial_auc(counts, 0.0, rate) == pytest.approx(
-        partial_auc(counts, rate, standardized=False) / rate, rel=1e-12, abs=1e-14
-    )
 
 
 @pytest.mark.parametrize(("min_tpr", "max_fpr"), REGIONS)
