@@ -151,7 +151,7 @@ def read_store(url: str) -> Store:
     Raises InputError if a change is missing or damaged, or the folder cannot be reached.
     """
     url = url.rstrip("/")
-    numbers = _numbers(f"{url}/{HISTORY}")
+    numbers = _file_numbers(f"{url}/{HISTORY}")
     if numbers != list(range(1, len(numbers) + 1)):
         raise InputError(
             f"{files.shown(url)}/{HISTORY} is damaged: a change is missing before {numbers[-1]:08d}.json. Copy the store again"
@@ -421,7 +421,7 @@ class Lease:
 
     def check(self) -> None:
         """Raise an InputError if another one has taken the lease, because this process did not renew it in time."""
-        if max(_numbers(f"{self.url}/{LEASES}"), default=0) != self.number:
+        if max(_file_numbers(f"{self.url}/{LEASES}"), default=0) != self.number:
             raise InputError(
                 f"another run has taken over the lease of {files.shown(self.url)}, because this run did not renew it in time. "
                 "Nothing has been changed since then. Run the command again"
@@ -429,7 +429,7 @@ class Lease:
 
 
 def _take(url: str, what: str) -> Lease:
-    last = max(_numbers(f"{url}/{LEASES}"), default=0)
+    last = max(_file_numbers(f"{url}/{LEASES}"), default=0)
     if last and not files.exists(f"{_at(url, last)}.done"):
         try:
             taken = read_json(f"{_at(url, last)}.json", LeaseHolder)
@@ -452,7 +452,7 @@ def _take(url: str, what: str) -> Lease:
     return Lease(url, last + 1)
 
 
-def _numbers(folder: str) -> list[int]:
+def _file_numbers(folder: str) -> list[int]:
     """Return the numbers of the changes, or of the leases, in a folder."""
     return [int(named[1]) for name in files.names_in(folder) if (named := NUMBERED_FILE.fullmatch(name))]
 

@@ -67,7 +67,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
         groups: list[Json] = []
         if test is not None:
             groups = [
-                {"column": column.removeprefix(GROUP_PREFIX), "value": str(value) or "(missing)", **_figures(rows)}
+                {"column": column.removeprefix(GROUP_PREFIX), "value": str(value) or "(missing)", **_metrics(rows)}
                 for column in test.columns
                 if column.startswith(GROUP_PREFIX)
                 for value, rows in test.groupby(column, sort=True)
@@ -180,7 +180,7 @@ def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
     return {"positives": int(counts.n_pos), "expected": float(p.sum()), "brier": brier(counts), "bands": bands}
 
 
-def _figures(rows: pd.DataFrame) -> Json:
+def _metrics(rows: pd.DataFrame) -> Json:
     """Return the metrics of a group of test rows with 95 % intervals. Metrics that need the other class are left out."""
     y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
     measured, flagged = drift.performance(y, scores), int((scores > 0).sum())
@@ -205,7 +205,7 @@ def contributions_of(run: str, model: LinearModel, observer: RunObserver) -> Jso
             return {"not_known": "the run has no test rows"}
         adds, scores = (
             pd.concat(parts, ignore_index=True)
-            for parts in zip(*(_added(model, block) for block in blocks), strict=True)
+            for parts in zip(*(_contributions(model, block) for block in blocks), strict=True)
         )
     except InputError as error:
         return {"not_known": str(error).rstrip(".")}
@@ -223,7 +223,7 @@ def contributions_of(run: str, model: LinearModel, observer: RunObserver) -> Jso
     }  # fmt: skip
 
 
-def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:
+def _contributions(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:
     """Return the contribution of each column to the scores of rows, with its features summed, and the scores."""
     table, schema = model.explain(block.X), model.schema
     scores = table.sum(axis=1)

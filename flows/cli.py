@@ -46,7 +46,7 @@ class Commands(click.Group):
         if self.above:
             return super().parse_args(ctx, args)
         return super().parse_args(
-            ctx, [a if before == "--set" else _entered(a) for before, a in zip(("", *args), args, strict=False)]
+            ctx, [a if before == "--set" else _parsed_argument(a) for before, a in zip(("", *args), args, strict=False)]
         )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -70,7 +70,7 @@ class Commands(click.Group):
                 formatter.write_dl([(name.ljust(longest), GROUPS.get(name) or self.rows[name].short) for name in names])
 
 
-def _entered(argument: str) -> str:
+def _parsed_argument(argument: str) -> str:
     option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
     if option == "--set" or ":" not in value:
         return argument

@@ -215,10 +215,10 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     tests: dict[str, list[Json]] = {}
 
     def paired(test: Callable[..., Difference]) -> list[Json]:
-        return _tests(runs, lambda a, b, _: test(y, a.score(), b.score()))
+        return _pair_tests(runs, lambda a, b, _: test(y, a.score(), b.score()))
 
     if areas:
-        tests["group_auc"] = _tests(runs, lambda a, b, _: group_metric_difference(areas[a.name], areas[b.name]))
+        tests["group_auc"] = _pair_tests(runs, lambda a, b, _: group_metric_difference(areas[a.name], areas[b.name]))
         if (grade := runs[0].column("grade")) is not None:
             gains = {
                 run.name: group_ndcg(
@@ -226,12 +226,16 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
                 )
                 for run in runs
             }
-            tests["group_ndcg@10"] = _tests(runs, lambda a, b, _: group_metric_difference(gains[a.name], gains[b.name]))
+            tests["group_ndcg@10"] = _pair_tests(
+                runs, lambda a, b, _: group_metric_difference(gains[a.name], gains[b.name])
+            )
     tests["auc"] = paired(auc_test)
     if max_fpr is not None:
         tests["partial_auc"] = paired(partial(partial_auc_test, max_fpr=max_fpr))
     if cost is not None:
-        tests["expected_cost"] = _tests(runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
+        tests["expected_cost"] = _pair_tests(
+            runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost)
+        )
     tests["average_precision"] = paired(average_precision_difference)
     if (folds := _tests_over_folds(runs)) is not None:
         tests["folds"] = folds
@@ -275,7 +279,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
     )
 
 
-def _tests(
+def _pair_tests(
     runs: Sequence[Run], test: Callable[[Run, Run, str], Difference], classes: Sequence[str] = ("",)
 ) -> list[Json]:
     """Return the test of every pair of runs, for each class if there are several. Holm's method corrects for all of them."""
@@ -338,7 +342,7 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         within = corrected_groups_test(first, second, test_over_train) if first and second else None
         return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), test_over_train)
 
-    return _tests(runs, test)
+    return _pair_tests(runs, test)
 
 
 # ---- several classes: a paired test for each class, with p-values corrected for all of them ------------------------------------
@@ -366,12 +370,14 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
             }
             for name, y in labels.items()
         ],
-        "differences": _tests(runs, lambda a, b, name: auc_test(labels[name], a.score(name), b.score(name)), classes),
+        "differences": _pair_tests(
+            runs, lambda a, b, name: auc_test(labels[name], a.score(name), b.score(name)), classes
+        ),
     }
     points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
     if (costs := common_costs(points)) is not None:
         column = runs[0].column("cost")
-        compared["cost_differences"] = _tests(
+        compared["cost_differences"] = _pair_tests(
             runs,
             lambda a, b, name: mean_cost_difference(
                 labels[name] > 0, (a.wrong(name), b.wrong(name)), costs.of_rows(labels[name] > 0, column)
@@ -397,7 +403,7 @@ def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
         return names
     settings, names = [], ends if len(set(ends)) == len(ends) else list(folders)
     with suppress(InputError):  # without a readable `config.yaml` there are no settings
-        settings = list(map(_settings, runs))
+        settings = list(map(_run_settings, runs))
     keys = dict.fromkeys(key for setting in settings for key in setting)
     differing_keys = [key for key in keys if len({repr(setting.get(key)) for setting in settings}) > 1]
     parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
@@ -407,7 +413,7 @@ def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
     return names
 
 
-def _settings(run: Run) -> Json:
+def _run_settings(run: Run) -> Json:
     config = configuration_of(run.url)
     model = config.pop("model", {}) | run.about.get("search", {"best": {}})["best"]  # a map is one setting
     return flattened({key: value for key, value in config.items() if key not in IGNORED_KEYS}) | {

@@ -87,7 +87,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             raise InputError("`highest` is for models of two classes, but this model has several: leave it out")
         for name in {*config.classes} - {*model.classes}:
             raise unknown("class", name, model.classes)
-        rows, ids, texts, about = _rows(config, model)
+        rows, ids, texts, about = _rows_to_explain(config, model)
         classes, tables = list[Json](), list[pd.DataFrame]()
         for k, name in enumerate(model.classes or ("",)):
             if config.classes and name not in config.classes:
@@ -123,7 +123,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     return jsonable(about | ({"classes": classes} if model.classes else classes[0]))
 
 
-def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, pd.DataFrame, Json]:
+def _rows_to_explain(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, pd.DataFrame, Json]:
     """Return the rows to explain, their numbers beside the columns that are copied, and what is said about all of them.
 
     Before the last come texts of the columns of categories: for the rows that have none of the categories of the training rows.

@@ -59,18 +59,18 @@ def history_lines(result: Json) -> list[str]:
         test = change["decision"]
         lines.append(
             f"{change['time']}  {change['kind']:8}  version {number}{'' if number in result['present'] else ' (removed)'}"
-            f"{replaced}{', ' * bool(change['run'])}{change['run'] or ''}{f', {_test(test)}' if test else ''}"
+            f"{replaced}{', ' * bool(change['run'])}{change['run'] or ''}{f', {_test_text(test)}' if test else ''}"
         )
     for test in result["declined"]:
         lines.append(
             f"{test.get('time', '?')}  declined  {test.get('run', 'a run')} against version {test.get('version', '?')}, "
-            f"{_test(test)}"
+            f"{_test_text(test)}"
         )
     lines.sort(key=lambda line: line.partition(" ")[0])
     return [*lines, *result["damaged"], f"in use: version {result['current']}"]
 
 
-def _test(test: Json) -> str:
+def _test_text(test: Json) -> str:
     """Summarise the test that decided."""
     margin = f" by {test['margin']:g}" if test["margin"] else ""
     condition = f", {test['condition']}{margin}" if "condition" in test else ""

@@ -180,7 +180,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     scores = absolute(config.scores) if config.scores else None
     alarms = []
     try:
-        counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)
+        counts, missing, unknown = _batch_counts(source, batch, identity, scores, watched, workers, observer)
     except UnreadableRows as error:
         counts, missing, unknown = BatchCounts.none(watched.profile), {}, {}
         text = printable(f"{error}{'. Their labels were not added' if config.labels else ''}")
@@ -216,7 +216,7 @@ def _unreadable() -> Iterator[None]:
         raise UnreadableRows(str(error)) from None
 
 
-def _count(
+def _batch_counts(
     source: Source,
     batch: str,
     identity: Identity,
@@ -272,12 +272,12 @@ def count_part(
     if scores is None:
         table = pd.DataFrame(np.atleast_2d(values.T).T, columns=columns)
         table.insert(0, ROW_ID, block.row_id)
-        files.write_bytes(_part(new_scores, index), table.to_parquet(index=False, compression="zstd"))
+        files.write_bytes(_part_url(new_scores, index), table.to_parquet(index=False, compression="zstd"))
     else:
-        table = _read_table(_part(scores, index), columns)
+        table = _read_table(_part_url(scores, index), columns)
         if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
             raise InputError(
-                f"{files.shown(_part(scores, index))} has scores of other rows than the batch: name the scores of "
+                f"{files.shown(_part_url(scores, index))} has scores of other rows than the batch: name the scores of "
                 "this batch, or leave --scores out"
             )
         values = table[columns].to_numpy()
@@ -406,7 +406,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     }  # fmt: skip
 
 
-def _part(folder: str, index: int) -> str:
+def _part_url(folder: str, index: int) -> str:
     return f"{folder}/part-{index:05d}.parquet"
 
 

@@ -237,7 +237,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     Raises InputError if the file has no such columns, a row twice, or a label that is none of the classes.
     """
     where = files.shown(url)
-    table = _table(url)
+    table = _state_table(url)
     if ROW_ID not in table:
         raise InputError(f"{where} has no column {ROW_ID!r}: add it, to say which row of the batch a label belongs to")
     others = [name for name in table.columns if name != ROW_ID]
@@ -270,7 +270,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 
 
-def _table(url: str) -> pd.DataFrame:
+def _state_table(url: str) -> pd.DataFrame:
     data, where = files.read_bytes(url), files.shown(url)
     try:
         if url.lower().endswith(".parquet"):

@@ -77,7 +77,7 @@ class ColumnRanges:
         return self.low >= self.high
 
 
-def _pieces(rows: DenseRows) -> Iterator[ndarray]:
+def _chunks(rows: DenseRows) -> Iterator[ndarray]:
     """Yield the rows as float64 in chunks."""
     for start in range(0, n_rows(rows), ROWS_AT_ONCE):
         yield rows.values[start : start + ROWS_AT_ONCE].astype(np.float64)
@@ -112,7 +112,7 @@ class Means:
             # the type is int64 if there are no values
             return cls(count, mean.astype(np.float64))
         total = cls(np.zeros(d, dtype=np.int64), np.zeros(d))
-        for x in _pieces(rows):
+        for x in _chunks(rows):
             present = ~np.isnan(x)
             count = present.sum(axis=0)
             # Values are divided before they are added, so that the sum of very large floats does not overflow.
@@ -174,7 +174,7 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
         mean = np.bincount(rows.indices, x, minlength=d) / n
         m2 = np.bincount(rows.indices, (x - mean[rows.indices]) ** 2, minlength=d) + zeros * mean**2
         return Moments(n, mean, m2, ranges)
-    for x in _pieces(rows):
+    for x in _chunks(rows):
         mean = x.mean(axis=0)
         total += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
     return total
@@ -210,7 +210,7 @@ class Medians:
         if isinstance(rows, CsrRows):  # zeros that are not stored
             zeros, step = n_rows(rows) - np.bincount(rows.indices, minlength=d), VALUES_AT_ONCE
         with_zeros = np.flatnonzero(zeros)
-        cells_of_all = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
+        cells_of_all = cls(_cell_of_key(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
         for i in range(0, len(rows.values), step):
             part = rows.values[i : i + step]
             value = part.reshape(-1)
@@ -218,7 +218,7 @@ class Medians:
             present = ~np.isnan(value)
             column, value = column[present], value[present].astype(np.float64)
             size = np.abs(value).view(np.int64) >> DROPPED_BITS
-            cells, count = np.unique(_cell(column, np.where(value < 0, -size, size)), return_counts=True)
+            cells, count = np.unique(_cell_of_key(column, np.where(value < 0, -size, size)), return_counts=True)
             cells_of_all += cls(cells, count, d)
         return cells_of_all
 
@@ -241,7 +241,7 @@ class Medians:
 STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": Medians}
 
 
-def _cell(column: ndarray, key: ndarray) -> ndarray:
+def _cell_of_key(column: ndarray, key: ndarray) -> ndarray:
     return column.astype(np.int64) * N_KEYS + key + N_KEYS // 2
 
 

@@ -104,7 +104,7 @@ class Preprocessor:
                 "of the training data"
             )
         if self.impute != "keep":
-            block = _complete(block, self.fill)
+            block = _filled(block, self.fill)
         if not self.log1p and self.scale == "none":
             return block
         if self.shift is not None and isinstance(block.rows, CsrRows):
@@ -235,10 +235,10 @@ def _moments(
             f"scale {scale!r} would subtract a number from every zero of sparse rows; use `maxabs` or `unit-row`, or "
             "read the data with `layout: dense`"
         )
-    return moments(_logged(_complete(block, fill, names), columns, names))
+    return moments(_logged(_filled(block, fill, names), columns, names))
 
 
-def _complete(block: Block, fill: ndarray | None, names: Sequence[str] | None = None) -> Block:
+def _filled(block: Block, fill: ndarray | None, names: Sequence[str] | None = None) -> Block:
     """Return the block without missing values."""
     if fill is not None:
         return replace(block, rows=filled(block.rows, fill))

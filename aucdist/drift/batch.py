@@ -65,11 +65,11 @@ def performance(
         counts = ScoreCounts.from_scores(y, scores)
         with warnings.catch_warnings(action="ignore"):
             # warnings about few rows, because the number of rows is shown next to the interval
-            metrics["auc"] = _ends(auc_interval(counts))
+            metrics["auc"] = _as_json(auc_interval(counts))
             if max_fpr is not None:
-                metrics["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))
+                metrics["partial_auc"] = _as_json(partial_auc_interval(counts, max_fpr))
         point = operating_point(counts, 0.0)
-        metrics |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
+        metrics |= {name: _as_json(getattr(point, name)) for name in ("recall", "fpr", "precision")}
         if probability is not None and (expected := float((p := probability(scores)[:, 1]).sum())) > 0:
             ratio, reach = n_pos / expected, Z_95 * math.sqrt(float((p * (1 - p)).sum())) / expected
             metrics["calibration"] = {"value": ratio, "low": max(ratio - reach, 0.0), "high": ratio + reach}
@@ -88,14 +88,14 @@ def performance_of_classes(names: Sequence[str], members: ndarray, scores: ndarr
     metrics: Json = {}
     classes: list[Json] = []
     if len(measured):
-        metrics["macro_auc"] = _ends(macro_auc_interval(members[:, measured], scores[:, measured]))
+        metrics["macro_auc"] = _as_json(macro_auc_interval(members[:, measured], scores[:, measured]))
     for k in measured.tolist():
         class_result = performance(np.where(members[:, k], 1, -1), scores[:, k])
         classes.append({"name": names[k], "n_pos": class_result["n_pos"], "auc": class_result["metrics"]["auc"]})
     return {"rows": len(members), "metrics": metrics, "classes": classes}
 
 
-def _ends(estimate: Estimate) -> Json:
+def _as_json(estimate: Estimate) -> Json:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
@@ -125,7 +125,7 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
         error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, in_run)))
         off = abs(ratio["value"] - in_run["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
-        tests.append(_test("calibration", None, off, p))
+        tests.append(_test_row("calibration", None, off, p))
     return alarms_of(tests, MIN_LOSS)
 
 
@@ -134,10 +134,10 @@ def _loss(metric_name: str, column: str | None, now: Json, before: Json) -> Json
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z_95) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
-    return _test(metric_name, column, loss, p)
+    return _test_row(metric_name, column, loss, p)
 
 
-def _test(subject: str, column: str | None, value: float, p: float) -> Json:
+def _test_row(subject: str, column: str | None, value: float, p: float) -> Json:
     """Return the test of a difference, which is an alarm if `alarms_of` keeps it."""
     return {"what": subject, "column": column, "value": value, "p": p}
 
@@ -234,15 +234,15 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         place += column.n_cells
         are_numbers, index = column.kind == "numbers", psi(reference, counts)
         distance, p = (kolmogorov_smirnov if are_numbers else total_variation)(reference, counts)
-        tests.append(_test("moved", column.name, index, p))
+        tests.append(_test_row("moved", column.name, index, p))
         none, before, kind = int(counts[0]), int(reference[0]), "missing" if are_numbers else "unknown"
         share, share_before = none / rows, before / trained
         p_none = more_than(none, batch.rows, before, profile.rows)
-        tests.append(_test(kind, column.name, share - share_before, p_none))
+        tests.append(_test_row(kind, column.name, share - share_before, p_none))
         outside_share = int(batch.outside[k]) / rows
         if are_numbers:  # among as many new rows as training rows, two are expected outside the range
             p_beyond = more_than(int(batch.outside[k]), batch.rows, 2, profile.rows)
-            tests.append(_test("outside", column.name, outside_share, p_beyond))
+            tests.append(_test_row("outside", column.name, outside_share, p_beyond))
         columns.append(
             {
                 "name": column.name, "kind": column.kind, "psi": index, "distance": distance, "p": p, kind: share,
@@ -256,7 +256,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         distance, p = kolmogorov_smirnov(reference, counts)
         index = psi(reference, counts)
         scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
-        tests.append(_test("score" if name is None else "class score", name, index, p))
+        tests.append(_test_row("score" if name is None else "class score", name, index, p))
     # the share of rows in cells with few training rows, and an upper bound on its expectation
     before = sum(n for column in profile.columns for n in column.counts if n < RARE_ROWS)
     before = min(before + 2 * len(profile.columns), profile.rows)
@@ -265,7 +265,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         "expected": before / trained,
         "p": more_than(batch.rare, batch.rows, before, profile.rows),
     }
-    tests.append(_test("rare", None, rare["share"] - rare["expected"], rare["p"]))
+    tests.append(_test_row("rare", None, rare["share"] - rare["expected"], rare["p"]))
     alarms = alarms_of(tests, MIN_DIFFERENCES) if batch.rows else []
     for listed in (columns, scores):
         listed.sort(key=lambda row: -row["psi"])

@@ -97,14 +97,14 @@ def rank_by_each_column(sample: Sample, schema: Schema) -> dict[str, ColumnRanki
         if column in schema.categories:
             flags = sample.values[:, list(features)]
             code = np.where((flags > flags.min(axis=0)).any(axis=1), np.argmax(flags, axis=1), flags.shape[1])
-            alone_by_column[column] = _alone(code, sample, [*features.values(), "another value"])
+            alone_by_column[column] = _column_ranking(code, sample, [*features.values(), "another value"])
         else:
-            each = [_alone(sample.values[:, j], sample, None) for j in features]
+            each = [_column_ranking(sample.values[:, j], sample, None) for j in features]
             alone_by_column[column] = max(each, key=lambda separation: separation.auc)
     return alone_by_column
 
 
-def _alone(values: ndarray, sample: Sample, categories: list[str] | None) -> ColumnRanking:
+def _column_ranking(values: ndarray, sample: Sample, categories: list[str] | None) -> ColumnRanking:
     distinct, at = np.unique(values, return_inverse=True)
     rows = np.bincount(at, minlength=len(distinct))
     positives = np.bincount(at, sample.positive, len(distinct)).astype(np.int64)

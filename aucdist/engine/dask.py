@@ -245,10 +245,10 @@ def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
     """Return delayed chunks of rows of Arrays, which are chunked again to match where lengths are known."""
-    X = _whole_rows(X)
+    X = _unsplit_rows(X)
     pieces = {"X": list(X.to_delayed().ravel())}
     for name, column in columns.items():
-        column = _whole_rows(column)
+        column = _unsplit_rows(column)
         if not np.isnan(np.array(X.chunks[0] + column.chunks[0], dtype=float)).any():
             if X.shape[0] != column.shape[0]:
                 raise InputError(
@@ -264,7 +264,7 @@ def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
     return [dask.delayed(dict)(**dict(zip(pieces, chunk, strict=True))) for chunk in zip(*pieces.values(), strict=True)]
 
 
-def _whole_rows(collection: Any) -> Any:
+def _unsplit_rows(collection: Any) -> Any:
     """Return a collection as an Array whose chunks have all columns."""
     array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
     return array.rechunk({1: -1}) if array.ndim == 2 else array
@@ -272,7 +272,7 @@ def _whole_rows(collection: Any) -> Any:
 
 def distinct_labels(y: Any) -> list[ndarray]:
     """Return the distinct labels of each chunk of a Dask collection, or the distinct rows of an indicator matrix."""
-    y = y if hasattr(y, "to_dask_array") else _whole_rows(y)
+    y = y if hasattr(y, "to_dask_array") else _unsplit_rows(y)
     return list(dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in np.ravel(y.to_delayed()))))
 
 

@@ -41,7 +41,7 @@ SECONDS_TO_REACH = 5.0
 
 _direct: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
 
-_numbers = itertools.count()
+_call_numbers = itertools.count()
 
 
 class Call:
@@ -53,7 +53,7 @@ class Call:
     """
 
     def __init__(self, step: Step, args: tuple[Any, ...], file: NamelessFile):
-        self.state, self.name = next(_numbers), getattr(step, "__name__", type(step).__name__)
+        self.state, self.name = next(_call_numbers), getattr(step, "__name__", type(step).__name__)
         self.file = file
         self._data: bytes | None = pack((step, args))
         self._start, self._size = 0, len(self._data)

@@ -294,14 +294,14 @@ class WithPlots:
         if self.has_several_classes:
             named = list(zip(map(str, self.classes_), self.estimators_, strict=True))
             rest = "" if len(named) <= MAX_CLASSES else f"<p>and {len(named) - MAX_CLASSES} more classes</p>"
-            content = _table(named[:MAX_CLASSES]) + rest
+            content = _fits_table(named[:MAX_CLASSES]) + rest
         elif hasattr(self, "certificate_"):
             from aucdist.report import plots
 
-            content = _table([("", self)])
+            content = _fits_table([("", self)])
             if hasattr(self, "feature_importances_"):  # a model that has shapes
                 figures = [  # the identifier is that of no other model of the notebook
-                    plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0)
+                    plots.inline_svg(f"aucdist-shape-{next(_html_numbers)}", name, text, plot, 187.0)
                     for name, text, plot in _shape_plots(self, MAX_SHAPES)
                 ]
                 content += f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
@@ -310,10 +310,10 @@ class WithPlots:
         return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
 
 
-_numbers = itertools.count()
+_html_numbers = itertools.count()
 
 
-def _table(models: list[tuple[str, Any]]) -> str:
+def _fits_table(models: list[tuple[str, Any]]) -> str:
     """Return a table with one row for each model: its certificate and its AUC on the training rows."""
     from aucdist.report.text import auc_text, certificate_text, number_text
 

@@ -107,7 +107,7 @@ def _blocks_here(
     names = getattr(y, "columns", None) if indicator else None
     if names is not None:
         check_distinct(np.asarray(names, dtype=object))
-    X, y = checked_rows(estimator, X, _complete(y), reset=True, multi_output=indicator)
+    X, y = checked_rows(estimator, X, _all_labelled(y), reset=True, multi_output=indicator)
     if group is not None:
         check_consistent_length(X, group)
     sets: LabelSets | None
@@ -133,7 +133,7 @@ def _blocks_here(
     return LocalBlocks.split(block, n_blocks, estimator.n_jobs), sets
 
 
-def _complete(y: Any) -> Any:
+def _all_labelled(y: Any) -> Any:
     """Return labels; raise an InputError naming the first row whose label is missing."""
     if y is None or _is_indicator(y):
         return y

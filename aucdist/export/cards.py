@@ -403,7 +403,7 @@ def _escaped(text: str) -> str:
     return MARKDOWN_SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
-def _cell(text: str) -> str:
+def _csv_cell(text: str) -> str:
     """Return a text as a CSV cell. If a spreadsheet would read it as a formula, an apostrophe is put before it."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
@@ -417,7 +417,7 @@ def to_csv(card: Scorecard) -> str:
     )
     for row in card_rows(card):
         ends = ("" if np.isinf(end) else end for end in (row.above, row.up_to))
-        writer.writerow((_cell(row.feature), *ends, _cell(row.category), row.points, row.share))
+        writer.writerow((_csv_cell(row.feature), *ends, _csv_cell(row.category), row.points, row.share))
     writer.writerow(("(cutoff)", "", "", "", card.cutoff, ""))
     return out.getvalue()
 

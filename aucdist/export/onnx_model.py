@@ -190,10 +190,10 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
                 time = graph.input(column.name, "INT64")
                 missing = graph.apply("Equal", time, NO_DATE)
                 time = missing.choose(0, time)
-                pieces += [graph.column(missing.choose(np.nan, _part(graph, time, part))) for part in column.parts]
+                pieces += [graph.column(missing.choose(np.nan, _date_part(graph, time, part))) for part in column.parts]
             else:
                 values = [str(described.features[j].item) for j in described.features_by_column[i]]
-                pieces.append(_category(graph, column, values, described.spelling.words))
+                pieces.append(_category_flags(graph, column, values, described.spelling.words))
         X = graph.apply("Concat", *pieces, axis=1)
         order = [j for features in described.features_by_column for j in features]
         if order != sorted(order):
@@ -204,13 +204,13 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     # rows without a required value, or with a value of at most -1 whose logarithm is taken
     features, columns = described.features, described.columns
     required = [feature.required or columns[feature.column].kind == "category" for feature in features]
-    total, logged = _count(graph, graph.is_missing(X), required), [feature.logged for feature in features]
+    total, logged = _n_flags(graph, graph.is_missing(X), required), [feature.logged for feature in features]
     if any(logged):
-        total += _count(graph, graph.apply("LessOrEqual", X, -1.0), logged)
+        total += _n_flags(graph, graph.apply("LessOrEqual", X, -1.0), logged)
     return X, graph.vector(total > 0.0)
 
 
-def _count(graph: Graph, flags: Term, flags_to_count: list[bool]) -> Term:
+def _n_flags(graph: Graph, flags: Term, flags_to_count: list[bool]) -> Term:
     """Return the number of flags that are set in each row, among some columns."""
     return graph.as_double(flags) @ np.array(flags_to_count, dtype=np.float64)[:, np.newaxis]
 
@@ -222,7 +222,7 @@ def _without(graph: Graph, X: Term, described: Portable) -> Term:
     return X
 
 
-def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
+def _category_flags(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
     """Return the 0/1 features of a column of categories; NaN if the category is refused."""
     refuse = len(values) + 1
     code = {value: k for k, value in enumerate(values)}
@@ -239,7 +239,7 @@ def _category(graph: Graph, column: PortableColumn, values: list[str], words: Se
     return graph.apply("Equal", codes, refuse).choose(np.nan, ones)
 
 
-def _part(graph: Graph, time: Term, part: str) -> Term:
+def _date_part(graph: Graph, time: Term, part: str) -> Term:
     """Return a part of dates, one of `aucdist.data.dataset.PARTS`."""
     if part == "days":
         return graph.as_double(time) / float(DAY)
@@ -331,12 +331,12 @@ def to_onnx(model: Any, *, contributions: bool = False) -> Any:
     if first.unit_rows:
         squares = graph.sum(X * X)
         X = X / graph.apply("Sqrt", (squares > 0.0).choose(squares, 1.0))
-    columns = [_score(graph, described, X) for described in described_classes]
+    columns = [_score_term(graph, described, X) for described in described_classes]
     scores = graph.apply("Concat", *columns, axis=1) / model.spreads if several else graph.vector(columns[0])
     refused_rows = graph.column(refused) if several else refused
     checked = refused_rows.choose(np.nan, scores, output=(score, "DOUBLE", width))
     without = graph.is_missing(checked)
-    best = _probabilities(graph, model, scores)
+    best = _probability(graph, model, scores)
     if best is not None:
         without.choose(np.nan, best, output=(probability, "DOUBLE", width))
     if several and not model.topics:
@@ -369,7 +369,7 @@ def to_onnx(model: Any, *, contributions: bool = False) -> Any:
     return graph.model(description, {"aucdist.label": model.schema.label} | properties, __version__)
 
 
-def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | None:
+def _probability(graph: Graph, model: LinearModel, scores: Term) -> Term | None:
     """Return the probability of the positive class, or of each class, of shape (rows, classes); those of classes sum to 1."""
     if not model.classes:
         return None if model.probability is None else probability_of(scores, model.probability)
@@ -387,7 +387,7 @@ def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | Non
     return has_total.choose(probabilities / has_total.choose(total, 1.0), 1.0 / len(columns))
 
 
-def _score(graph: Graph, described: Portable, X: Term) -> Term:
+def _score_term(graph: Graph, described: Portable, X: Term) -> Term:
     """Return the score, of shape (rows, 1)."""
     score = described.score
     if isinstance(score, Linear):

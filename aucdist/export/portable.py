@@ -187,8 +187,8 @@ def portable(model: LinearModel) -> Portable:
 
     Raises InputError if the model has a feature map that cannot be described.
     """
-    score, looked_at = _score(model)
-    columns, made = _columns(model.schema, model.reading)
+    score, looked_at = _score_formula(model)
+    columns, made = _columns_read(model.schema, model.reading)
     names, preprocessor = model.schema.feature_names, model.preprocessor
     features = tuple(
         Feature(
@@ -239,7 +239,7 @@ def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> s
     return name
 
 
-def _columns(
+def _columns_read(
     schema: Schema, reading: dict[str, object]
 ) -> tuple[tuple[PortableColumn, ...], list[tuple[int, str | int | None]]]:
     """Return the columns, and for each feature its column and its part of the column."""
@@ -266,7 +266,7 @@ def _columns(
     return tuple(columns), [made[j] for j in range(len(made))]
 
 
-def _score(model: LinearModel) -> tuple[ScoreFormula, set[int]]:
+def _score_formula(model: LinearModel) -> tuple[ScoreFormula, set[int]]:
     """Return the formula of the score, and the features whose values it needs."""
     fitted, preprocessor, d = model.feature_map, model.preprocessor, len(model.schema.feature_names)
     shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift

@@ -133,7 +133,7 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
         t = u.exp().kept("t")
         return t / (t + 1.0), 1.0 / (t + 1.0)
     if link.name == "probit":
-        tail = _tail(abs(u).kept("a")).kept("t")
+        tail = _upper_tail(abs(u).kept("a")).kept("t")
         rest = 1.0 - tail
         return (u > 0.0).choose(rest, tail), (u > 0.0).choose(tail, rest)
     if link.name == "cloglog":
@@ -152,7 +152,7 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
     return (dies, survives) if link.name == "cloglog" else (survives, dies)
 
 
-def _tail(x: Term) -> Term:
+def _upper_tail(x: Term) -> Term:
     """Return the upper tail of the normal distribution for x >= 0, which no system has in double precision."""
     fraction = x + FRACTION[0]
     for numerator in FRACTION[1:]:

@@ -296,7 +296,7 @@ class Query(TargetLanguage):
             cell, own_features = identifier(column.name), self.described.features_by_column[i]
             if column.kind == "category":
                 alias = self._texts[i] = self.alias(f"c{i}")
-                selected[alias] = _category(cell, column, spelling.words)
+                selected[alias] = _category_text(cell, column, spelling.words)
                 for j in own_features:
                     is_one = self.is_category(i, str(features[j].item))
                     self.values[j] = case([(is_one, number(1.0))], number(0.0))
@@ -509,7 +509,7 @@ def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
     return {typed: value for typed, value in others.items() if typed not in categories}
 
 
-def _category(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
+def _category_text(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
     """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
     value = f"TRIM(CAST({cell} AS VARCHAR))"
     typed = [(f"{value} = {text(other)}", text(category)) for other, category in typed_spellings(column.values).items()]

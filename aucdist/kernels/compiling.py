@@ -104,7 +104,7 @@ def _locked(path: Path) -> Iterator[None]:
         return
     with file:
         deadline = time.monotonic() + MAX_WAIT
-        while not _lock(file) and time.monotonic() < deadline:
+        while not _try_lock(file) and time.monotonic() < deadline:
             time.sleep(0.02)
         try:
             yield
@@ -113,7 +113,7 @@ def _locked(path: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _lock(file: Any) -> bool:
+def _try_lock(file: Any) -> bool:
     """Return False while another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

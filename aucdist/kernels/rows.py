@@ -361,7 +361,7 @@ def csr_ranges(values, indices, offsets, counted, low, high, stored):
 
 
 @register_jitable
-def _digest(bits, j):
+def _value_digest(bits, j):
     """Return what a value adds to the digest of its row; 0 for the values 0.0 and -0.0, which sparse rows do not store."""
     size = bits & ~_SIGN
     if size == np.uint64(0):
@@ -381,7 +381,7 @@ def dense_digests(bits, out):
     for i in range(bits.shape[0]):
         total = np.uint64(0)
         for j in range(bits.shape[1]):
-            total += _digest(bits[i, j], j)
+            total += _value_digest(bits[i, j], j)
         out[i] = total
 
 
@@ -396,5 +396,5 @@ def csr_digests(bits, indices, offsets, out):
     for i in range(out.shape[0]):
         total = np.uint64(0)
         for k in range(offsets[i], offsets[i + 1]):
-            total += _digest(bits[k], indices[k])
+            total += _value_digest(bits[k], indices[k])
         out[i] = total

@@ -131,7 +131,7 @@ def feature_part(
         columns.append(np.eye(1, n_bins + 1)[0] * strength)
         names.append(" missing")
     if n_bins > 2 or (not linear and n_bins == 2) or (basis == "one-hot" and missing):
-        more, labels = _shape(edges, centres, first, basis, strength, ramps)
+        more, labels = _basis(edges, centres, first, basis, strength, ramps)
         columns += more
         names += labels
     values = np.column_stack(columns) if columns else np.zeros((n_bins + first, 0))
@@ -142,7 +142,7 @@ def feature_part(
     return CodeFunctions(jumps, n_bins + first, tuple(names))
 
 
-def _shape(
+def _basis(
     edges: ndarray, centres: ndarray, first: int, basis: str, strength: float, ramps: bool
 ) -> tuple[list[ndarray], list[str]]:
     """Return the values of steps, cells, hats or ramps in each cell, and their names."""

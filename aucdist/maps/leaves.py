@@ -89,7 +89,9 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[ndarray, ...]:
     Raises InputError if the text is none of LightGBM's, or a value is not finite.
     """
     trees = _trees(text)
-    tree_values = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
+    tree_values = tuple(
+        _tree_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used
+    )
     if not all(np.isfinite(values).all() for values in tree_values):
         raise InputError("the value of a leaf is not finite")
     return tree_values
@@ -111,9 +113,10 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
         tree = all_trees[number]
         n = _integer(tree, "num_leaves") - 1
         features, decisions, left, right = (
-            _numbers(tree, key, n, np.int64) for key in ("split_feature", "decision_type", "left_child", "right_child")
+            _tree_numbers(tree, key, n, np.int64)
+            for key in ("split_feature", "decision_type", "left_child", "right_child")
         )
-        thresholds = _numbers(tree, "threshold", n, np.float64)
+        thresholds = _tree_numbers(tree, "threshold", n, np.float64)
         if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
             raise InputError("trees with categorical splits or linear leaves are not supported")
         # children follow their parents, so every walk ends; each split and each leaf has exactly one parent
@@ -155,7 +158,7 @@ def _integer(tree: dict[str, str], key: str) -> int:
         raise InputError(f"a tree has no number for {key}") from None
 
 
-def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> ndarray:
+def _tree_numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> ndarray:
     try:
         numbers: ndarray = np.array(tree[key].split(), dtype=dtype)
     except (KeyError, ValueError, OverflowError):

@@ -82,7 +82,7 @@ def partial_auc_interval(
 ) -> Estimate:
     """Return the partial AUC with its interval; see `aucdist.metrics.partial_roc_auc_interval`."""
     share = partial_auc(counts, max_fpr, standardized=False) / max_fpr
-    estimate = _with_interval(counts, share, 0.0, max_fpr, level)
+    estimate = _region_share(counts, share, 0.0, max_fpr, level)
     area, low, high = (max_fpr * part for part in (share, estimate.low, estimate.high))
     if standardized:
         area, low, high = (_standardized(part, max_fpr) for part in (area, low, high))
@@ -106,10 +106,10 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
 
 def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: float, level: float = 0.95) -> Estimate:
     """Return the two-way partial AUC with its interval; see `aucdist.metrics.two_way_partial_auc_interval`."""
-    return _with_interval(counts, two_way_partial_auc(counts, min_tpr, max_fpr), min_tpr, max_fpr, level)
+    return _region_share(counts, two_way_partial_auc(counts, min_tpr, max_fpr), min_tpr, max_fpr, level)
 
 
-def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: float, level: float) -> Estimate:
+def _region_share(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: float, level: float) -> Estimate:
     """Return the share of a region that is below the ROC curve with its interval."""
     check_level(level)
     refuse_weights(counts)

@@ -26,13 +26,13 @@ many rows in each cell."""
 
 def brier(counts: ScoreCounts) -> float:
     """Return the Brier score; see `aucdist.metrics.brier_score_loss`."""
-    p, weight = _probabilities(counts)
+    p, weight = _probabilities_of(counts)
     return (dot(counts.pos, (1.0 - p) ** 2) + dot(counts.neg, p**2)) / float(weight.sum())
 
 
 def log_loss(counts: ScoreCounts) -> float:
     """Return the log loss, which is finite: see `MIN_PROBABILITY`, and `aucdist.metrics.log_loss`."""
-    p, weight = _probabilities(counts)
+    p, weight = _probabilities_of(counts)
     p = np.clip(p, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return -(dot(counts.pos, np.log(p)) + dot(counts.neg, np.log1p(-p))) / float(weight.sum())
 
@@ -51,7 +51,7 @@ def hull_probabilities(counts: ScoreCounts) -> ndarray:
 
 def calibration_loss(counts: ScoreCounts) -> float:
     """Return the mean squared difference from the hull; see `aucdist.metrics.calibration_loss`."""
-    p, weight = _probabilities(counts)
+    p, weight = _probabilities_of(counts)
     return dot(weight, (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
 
 
@@ -89,7 +89,7 @@ def reliability(
     counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile", level: float = 0.95
 ) -> Reliability:
     """Return a reliability curve with an interval for each of its points; see `aucdist.metrics.reliability_curve`."""
-    p, weight = _probabilities(counts)
+    p, weight = _probabilities_of(counts)
     BINNINGS.check("binning", binning)
     FRACTION.check("level", level)
     count().check("n_bins", n_bins)
@@ -146,7 +146,7 @@ def _weight(counts: ScoreCounts) -> ndarray:
     return counts.pos + counts.neg
 
 
-def _probabilities(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
+def _probabilities_of(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the scores, after checking that they are probabilities, and the weight of the rows at each."""
     weight, p = _weight(counts), counts.values
     if p[0] < 0.0 or p[-1] > 1.0:

@@ -133,8 +133,8 @@ class Link:
         mean, near, far = 0.0, NO_TABLE, NO_TABLE
         if kind == GEV and not likelihood:
             mean = self.mean
-            near = _table(lambda t: near_part(self.xi, t), GRID)
-            far = _table(lambda log_t: far_part(self.xi, math.exp(log_t)), LOG_GRID)
+            near = _polynomials(lambda t: near_part(self.xi, t), GRID)
+            far = _polynomials(lambda log_t: far_part(self.xi, math.exp(log_t)), LOG_GRID)
         return Terms(kind, sign, float(self.xi), mean, near, far, likelihood)
 
 
@@ -144,7 +144,7 @@ def check_shape(xi: float) -> None:
         raise InputError(f"xi must be at least -1 and finite; got {xi!r}. Below -1 the slope of the link has no bound")
 
 
-def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> ndarray:
+def _polynomials(function: Callable[[float], float], intervals: tuple[float, float, int]) -> ndarray:
     """Return polynomials that interpolate a function, one per interval, as coefficients of a variable from -1 to 1."""
     start, width, n = intervals
     table = np.zeros((n, DEGREE + 1))

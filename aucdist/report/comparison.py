@@ -22,9 +22,11 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
     """
     runs, max_fpr = result["runs"], result.get("max_fpr")
     if "classes" in result:
-        tests = [_tests("Differences of the test AUC", BY_CLASS, result["differences"])]
+        tests = [_tests_section("Differences of the test AUC", BY_CLASS, result["differences"])]
         if "cost_differences" in result:
-            tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))
+            tests.append(
+                _tests_section("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"])
+            )
         columns = OF_CLASSES
     else:
         metrics = NAMED_METRICS
@@ -39,7 +41,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
                 heading, method = columns.get(name) or find_metric(name).heading, "paired sign-flip test"
                 if name.partition("@")[0] in WITHIN_GROUPS:
                     method = "sign-flip test of groups"
-            tests.append(_tests(heading, method, pairs))
+            tests.append(_tests_section(heading, method, pairs))
     texts = comparison_sentences(result)
     figures = {
         name: plots.inline_svg(name, heading, " ".join(texts), plots.roc_curves, curves=curves, log_x=name == "roc-low")
@@ -97,7 +99,7 @@ def p_text(p: float) -> str:
     return "below 0.0001" if p < 1e-4 else number_text(p, 2)
 
 
-def _tests(heading: str, method: str, tests: Sequence[Json]) -> Json:
+def _tests_section(heading: str, method: str, tests: Sequence[Json]) -> Json:
     """Return a section of tests; of several classes the smallest p-values come first."""
     if "class" in tests[0]:
         tests = sorted(tests, key=lambda test: (test["p_holm"], -abs(test["value"]), test["class"]))

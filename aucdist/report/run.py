@@ -174,7 +174,7 @@ def _two_classes(report: Report) -> Json:
         "prevalence": share_of_positives(shown),
         "excess": proved_excess(run["certificate"]),
         "certificate": certificate_text(run["certificate"]),
-        "figures": _figures(report, shown, rows),
+        "figures": _pictures(report, shown, rows),
         "decision": _decision(report, shown, rows),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
@@ -299,7 +299,7 @@ def _population_text(report: Report) -> str:
     return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
 
 
-def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
+def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     """Return the SVG of each figure for which there is data."""
     assert report.history is not None
     history = report.history
@@ -409,15 +409,15 @@ def _several(report: Report) -> Json:
     order = sorted(range(len(rows)), key=lambda k: (rows[k][part] is None, rows[k][part] or 0.0, k))
     texts = []
     if early := [row["name"] for row in rows if row["certificate"]["status"] not in ("converged", "stationary")]:
-        texts.append(f"The fit did not converge for {_listed(early)}.")
+        texts.append(f"The fit did not converge for {_first_names(early)}.")
     if tested and (absent := [row["name"] for row in rows if row["test_auc"] is None]):
-        texts.append(f"The means leave out {_listed(absent)}, which have no positive or no negative test rows.")
+        texts.append(f"The means leave out {_first_names(absent)}, which have no positive or no negative test rows.")
     if not tested:
         texts.append(NO_TEST_ROWS)
     if chance := [row["name"] for row in rows if (ends := row["test_auc_interval"]) and ends[0] <= 0.5]:
         texts.append(
-            f"The interval of the AUC includes 0.5 for {_listed(chance)}: these rows do not show that the ranking is better than "
-            "chance."
+            f"The interval of the AUC includes 0.5 for {_first_names(chance)}: these rows do not show that the ranking is better "
+            "than chance."
         )
     confusions: Json = {}
     if report.confusions is not None:
@@ -440,15 +440,15 @@ def _several(report: Report) -> Json:
         "warnings": texts,
         "classes": [rows[k] | {"excess": proved_excess(rows[k]["certificate"])} for k in order],
         "confusions": confusions,
-        "curves": [(rows[k]["name"], rows[k][part], _roc_points(curves[k])) for k in order],
+        "curves": [(rows[k]["name"], rows[k][part], _roc_pairs(curves[k])) for k in order],
     }
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
+def _roc_pairs(counts: ScoreCounts) -> list[tuple[float, float]]:
     """Return points of the ROC curve; none if one side has no rows."""
     if counts.n_pos == 0 or counts.n_neg == 0:
         return []

@@ -101,7 +101,7 @@ def additive_section(
     """
     features = schema.feature_names
     categories = {} if bands or (directions is not None and directions.any()) else schema.categories
-    drawn = _columns(parts.shapes, features, categories)
+    drawn = _panels(parts.shapes, features, categories)
     band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
     added = [adds for *_, cells in drawn for *_, adds in cells]
     reach = float(np.abs(np.concatenate([added, *itertools.chain(*bands or ())])).max(initial=0.0)) or 1.0
@@ -141,11 +141,11 @@ def additive_section(
         "n_halves": n_halves,
         "interactions": heats,
         "widest": widest,
-        "points": point_lines(_columns(parts.shapes, features, schema.categories)),
+        "points": point_lines(_panels(parts.shapes, features, schema.categories)),
     }
 
 
-def _columns(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[Panel]:
+def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[Panel]:
     """Return the columns that change the score, the widest spread first."""
     column_of = {name: (name, "") for name in features} | category_features(categories)
     columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each, with the category of a 0/1 feature

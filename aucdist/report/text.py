@@ -428,7 +428,7 @@ def auc_text(value: float | None, *beside: float) -> str:
 
 def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
     """Return an AUC and its interval, if there is one, with the same decimals."""
-    return _with_interval(auc_text, value, interval)
+    return _text_with_interval(auc_text, value, interval)
 
 
 def percent_text(share: float | None, *beside: float) -> str:
@@ -449,10 +449,10 @@ def _decimals(least: int, rests: Iterable[float]) -> int:
 
 
 def _rate_text(rate: Json) -> str:
-    return _with_interval(percent_text, rate["value"], rate["interval"])
+    return _text_with_interval(percent_text, rate["value"], rate["interval"])
 
 
-def _with_interval(text: Callable[..., str], value: float | None, interval: Sequence[float] | None) -> str:
+def _text_with_interval(text: Callable[..., str], value: float | None, interval: Sequence[float] | None) -> str:
     """Return a value and its interval, if there is one, with the same decimals."""
     ends = interval or ()
     return text(value, *ends) + ends_text(interval, lambda end: text(end, value, *ends))

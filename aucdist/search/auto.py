@@ -286,7 +286,7 @@ def auto_search(
         groups = [(usual, LAMS_OF_TOP, top), (forests, LAMS_OF_LEAVES, top)]
         groups += [(over_all, LAMS_OF_ALL_PAIRS, dict.fromkeys(top))]
     return AutoSearch(
-        _settings(estimator, groups, lam),
+        _map_settings(estimator, groups, lam),
         chosen,
         n_first,
         n_folds,
@@ -306,7 +306,7 @@ def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float,
     return tuple(float(f"{lam * scale:.2g}") for lam in LAMS_OF_PROBABILITIES)
 
 
-def _settings(
+def _map_settings(
     estimator: BlockClassifier, groups: Sequence[tuple[Sequence[Features], Sequence[float], Setting]], lam: float | None
 ) -> list[Setting]:
     """Return the settings of groups of maps, each group with its values of lam and of other parameters.

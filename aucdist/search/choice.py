@@ -72,7 +72,7 @@ def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | 
 
 def standard_error(shares: Shares) -> float:
     """Return the standard error of a mean over folds."""
-    return _error(_deviations(shares))
+    return _standard_error(_deviations(shares))
 
 
 def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train: float) -> Difference | None:
@@ -98,7 +98,7 @@ def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train:
     value, deviations = _mean(shares), _deviations(shares)
     if other is not None:
         value, deviations = value - _mean(other), deviations - _deviations({key: other[key] for key in shares})
-    error = _error(deviations) * math.sqrt(2.0 + test_over_train)
+    error = _standard_error(deviations) * math.sqrt(2.0 + test_over_train)
     if error <= 1e-15 * abs(value) or error == 0.0:
         return None
     return t_test(value, error, len(shares) - 1, LEVEL, "corrected-groups")
@@ -114,7 +114,7 @@ def _deviations(shares: Shares) -> np.ndarray:
     return np.asarray(values - _mean(shares) * weights)
 
 
-def _error(deviations: np.ndarray) -> float:
+def _standard_error(deviations: np.ndarray) -> float:
     n = len(deviations)
     return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
 
@@ -394,7 +394,7 @@ def summary_of_classes(
     class_summaries = []
     for k, (name, n) in enumerate(zip(classes.sets.names(), classes.n_rows.tolist(), strict=True)):
         values = [result["classes"][k] for result in chosen] if complete else []
-        about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, metric, rule)}
+        about = {"name": name, "n_pos": n, "folds": values, "alone": _class_choice(rows, k, metric, rule)}
         class_summaries.append(about | _mean_and_interval(values, metric, test_over_train, n))
     mean = _mean_and_interval(weighted, metric, test_over_train, int(classes.n_rows.min()))
     return {
@@ -416,7 +416,7 @@ def _mean_and_interval(values: Sequence[float], metric: Metric, test_over_train:
     }
 
 
-def _alone(rows: Sequence[SettingScores], k: int, metric: Metric, rule: Rule) -> Json | None:
+def _class_choice(rows: Sequence[SettingScores], k: int, metric: Metric, rule: Rule) -> Json | None:
     """Return the setting that the class at position `k` alone would have chosen, and its mean."""
     class_results = [
         replace(row, results=tuple({**r, "value": r["classes"][k]} if "value" in r else r for r in row.results))

@@ -132,10 +132,10 @@ def convert_errors(namespace: str) -> Iterator[None]:
             f"the Kubernetes API does not answer ({where}): {e}. Check its address and the network"
         ) from None
     except ApiException as e:
-        raise _error(e, namespace, where) from None
+        raise _user_error(e, namespace, where) from None
 
 
-def _error(error: Any, namespace: str, where: str) -> Exception:
+def _user_error(error: Any, namespace: str, where: str) -> Exception:
     try:
         message = str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):

@@ -163,7 +163,7 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
     Raises InputError if it is not valid, too deep, or so full of aliases that it would fill the memory.
     """
     try:
-        return _entered(yaml.load(text, _Loader), itertools.count())
+        return _expanded(yaml.load(text, _Loader), itertools.count())
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         problem = str(getattr(e, "problem", None) or e)[:MAX_SHOWN]
@@ -174,14 +174,14 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         raise InputError(f"{where}: this is not valid YAML: {type(e).__name__}: {str(e)[:MAX_SHOWN]}") from None
 
 
-def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
+def _expanded(content: Any, count: Iterator[int], depth: int = 0) -> Any:
     """Return the content of a YAML file with URLs parsed (see `aucdist.data.storage.urls`) and aliases expanded."""
     if next(count) > MAX_VALUES or depth > MAX_DEPTH:
         raise ValueError(f"more than {MAX_VALUES} values with its aliases written out, or more than {MAX_DEPTH} levels")
     if isinstance(content, dict):
-        return {_entered(key, count): _entered(value, count, depth + 1) for key, value in content.items()}
+        return {_expanded(key, count): _expanded(value, count, depth + 1) for key, value in content.items()}
     if isinstance(content, list):
-        return [_entered(value, count, depth + 1) for value in content]
+        return [_expanded(value, count, depth + 1) for value in content]
     return enter(content) if isinstance(content, str) and SCHEME.match(content) else content
 
 

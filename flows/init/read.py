@@ -195,7 +195,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     if single > 0.5 * len(filled) and not any(re.search(cell % (b'"', b'"'), line) for line in filled):
         source = _decided(source, "quote", "single")
     separators = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES
-    shapes = [_shape(lines, separator, source, where) for separator in separators]
+    shapes = [_fit_of_separator(lines, separator, source, where) for separator in separators]
     _, separator, skipped = max(shapes, key=lambda shape: shape[0])
     return _decided(_decided(source, "separator", separator), "skip_lines", skipped), data
 
@@ -206,10 +206,10 @@ def _decided(source: Source, key: str, value: object) -> Source:
     return source.model_copy(update={key: value}) if is_open else source
 
 
-def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, str, int]:
+def _fit_of_separator(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, str, int]:
     """Return how well a separator fits the lines, the separator, and the number of lines before the first row."""
     skipped = source.skip_lines
-    rows = [_cells(line, separator, source, where) for line in _whole_rows(lines[skipped:], source)]
+    rows = [_cells(line, separator, source, where) for line in _joined_lines(lines[skipped:], source)]
     counts = [len(cells) for cells in rows]
     usual = Counter(count for count in counts if count).most_common(1)
     if not usual or usual[0][0] < 2:
@@ -229,7 +229,7 @@ def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -
     return (fit * (1.0 + 0.001 * width), separator, first if preamble else 0)
 
 
-def _whole_rows(lines: Sequence[bytes], source: Source) -> list[bytes]:
+def _joined_lines(lines: Sequence[bytes], source: Source) -> list[bytes]:
     """Return the lines, of which one that ends within a cell in quotes has those behind it up to the end of the row.
 
     In place of these there are empty ones. Names of columns may have line breaks, as in spreadsheets.

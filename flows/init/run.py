@@ -165,7 +165,7 @@ def propose(
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
             pick([name for name in names if name != form.label], column, where, key)
-    columns, spelling = _columns(rows, form, signs, {form.groups, groups or ""})
+    columns, spelling = _guesses(rows, form, signs, {form.groups, groups or ""})
     kept = _keep_needed(columns, time, where, f"{'' if output else SOURCE_PREFIX}hashed=")
     kinds = {c.name: c.kind for c in columns}
     keys = _source_keys(rows.source, form.label, columns, spelling, output)
@@ -179,7 +179,7 @@ def propose(
         f"scale: {'maxabs' if sparse else 'standard'}",
         *_test_rows(columns, time, groups, signs, notes, whole=whole),
     ]
-    head = _head(source, len(signs), whole, output, rows.n_files)
+    head = _top_comments(source, len(signs), whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     directions = {c.name: c.direction for c in columns if c.direction and c.kind == "number"}
@@ -253,7 +253,7 @@ def _positive(
     )
 
 
-def _columns(
+def _guesses(
     rows: FirstRows, form: TableForm, signs: np.ndarray, role_columns: set[str]
 ) -> tuple[list[Guess], Spelling]:
     """Return the use of each column, from the source or from its cells, and the spelling of numbers."""
@@ -401,7 +401,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     keys = _checked_keys(name, source, keys, positive)
     indicators = sum(map(len, surveyed.categories.values()))
     model = _model(sparse, n_features - indicators, indicators, surveyed.rows / share)
-    text = commented_yaml(name, _head(source, surveyed.rows, whole, output), keys, comments, data, model)
+    text = commented_yaml(name, _top_comments(source, surveyed.rows, whole, output), keys, comments, data, model)
     kinds |= dict.fromkeys(source.drop or (), "drop")
     notes = []
     if whole and not source.of_each:
@@ -452,7 +452,7 @@ def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
     return {key: keys[key] for key in Source.model_fields if key in keys}
 
 
-def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int = 1) -> list[str]:
+def _top_comments(source: Source, n: int, whole: bool, output: Path | None, n_files: int = 1) -> list[str]:
     """Return the comments at the top of the YAML."""
     rows = f"{'the' if whole else 'the first'} {n:,} rows"
     if not whole and n_files > 1:

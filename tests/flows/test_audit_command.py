@@ -91,7 +91,7 @@ def test_the_features_of_a_hashed_column_are_one_column() -> None:
     schema = Schema(("v", "h#0", "h#1"), "y", ("1",), ("0",), {}, {"h": 2})
     scaling = Preprocessor((), "none", None, None)
     model = linear_model(np.array([1.0, 2.0, 3.0]), 0.0, schema, scaling, {})
-    adds, _ = audit._added(model, Block.of(np.array([[1.0, 1.0, 1.0]]), np.array([1])))
+    adds, _ = audit._contributions(model, Block.of(np.array([[1.0, 1.0, 1.0]]), np.array([1])))
     assert adds.to_dict("list") == {"v": [1.0], "h": [5.0]}
 
 

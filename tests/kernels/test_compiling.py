@@ -29,18 +29,18 @@ def lock_of(compiled: Any) -> Path:
 
 
 def test_a_kernel_that_another_process_compiles_is_loaded(make, monkeypatch):
-    here, there, lock, asked = make(), make(), compiling._lock, []
+    here, there, lock, asked = make(), make(), compiling._try_lock, []
 
     def busy_once(file: Any) -> bool:
         asked.append(file)
         if len(asked) == 1:  # another process compiles meanwhile
-            monkeypatch.setattr(compiling, "_lock", lambda file: True)
+            monkeypatch.setattr(compiling, "_try_lock", lambda file: True)
             assert there(1.5) == 3.0
-            monkeypatch.setattr(compiling, "_lock", busy_once)
+            monkeypatch.setattr(compiling, "_try_lock", busy_once)
             return False
         return lock(file)
 
-    monkeypatch.setattr(compiling, "_lock", busy_once)
+    monkeypatch.setattr(compiling, "_try_lock", busy_once)
     assert here(2.5) == 5.0
     assert len(asked) == 2
     assert sum(there.stats.cache_misses.values()) == 1
@@ -48,7 +48,7 @@ def test_a_kernel_that_another_process_compiles_is_loaded(make, monkeypatch):
 
 
 def test_the_lock_is_held_while_a_kernel_is_compiled(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled, lock, seen = make(), compiling._lock, []
+    compiled, lock, seen = make(), compiling._try_lock, []
     compile_or_load = type(compiled).compile
 
     def looking(self: Any, signature: Any) -> Any:
@@ -69,14 +69,14 @@ def test_the_lock_is_free_after_an_error(make: Callable[[], Any]) -> None:
     with pytest.raises(numba.TypingError):
         compiled(None)
     with lock_of(compiled).open("a") as file:
-        assert compiling._lock(file)
+        assert compiling._try_lock(file)
 
 
 def test_a_process_waits_no_longer_than_its_limit(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = make()
     monkeypatch.setattr(compiling, "MAX_WAIT", 0.0)
     with lock_of(compiled).open("a") as file:
-        assert compiling._lock(file)
+        assert compiling._try_lock(file)
         assert compiled(1.5) == 3.0
 
 

@@ -178,7 +178,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         names = unique(stored, part.where, source)
         form, stored_as = TableForm.of(source, schema, names, part.where), dict(zip(names, stored, strict=True))
         read, texts = ([stored_as[name] for name in columns] for columns in (form.columns, form.texts))
-        table, first, where = _rows(parquet, file, source, part, read, texts)
+        table, first, where = _matching(parquet, file, source, part, read, texts)
         table = table.select(read).rename_columns(form.columns)
         return parse_table(table, form, where, lambda row, _: f"{where}, row {row + first}")
 
@@ -204,7 +204,7 @@ def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Coll
 def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
     """Return all columns of the row groups of a part, including partition columns. Errors are those of `parse_parquet`."""
     with _parquet_file(part) as (file, parquet):
-        table = _rows(parquet, file, source, part, _names(parquet, part.url), ())[0]
+        table = _matching(parquet, file, source, part, _names(parquet, part.url), ())[0]
         table.validate(full=True)  # texts are UTF-8, and indices lie within their dictionaries
         return table
 
@@ -278,7 +278,7 @@ def _names(file: pq.ParquetFile, url: str) -> list[str]:
     return list(dict.fromkeys([*unique(file.schema_arrow.names, files.shown(url)), *path_values(url)]))
 
 
-def _rows(
+def _matching(
     file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, read: Sequence[str],
     texts: Collection[str],
 ) -> tuple[pa.Table, int, str]:  # fmt: skip

@@ -150,9 +150,9 @@ class Survey:
         return replace(
             self,
             rows=self.rows + other.rows,
-            labels=_added(self.labels, other.labels),
-            missing=_added(self.missing, other.missing),
-            unknown=_added(self.unknown, other.unknown),
+            labels=_summed(self.labels, other.labels),
+            missing=_summed(self.missing, other.missing),
+            unknown=_summed(self.unknown, other.unknown),
             stored=self.stored + other.stored,
             width=max(self.width, other.width),
             single=self.single and other.single,
@@ -189,7 +189,7 @@ class Parsed:
     digest: str = ""
 
 
-def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+def _summed(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: counts.get(name, 0) + other.get(name, 0) for name in sorted({*counts, *other})}
 
 

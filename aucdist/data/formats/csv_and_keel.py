@@ -310,7 +310,7 @@ class KeelFormat(FileFormat):
         from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
 
         source, schema, where = self.source, self.schema, part.where
-        domains, roles, data, first_line = _head(data, where)
+        domains, roles, data, first_line = _keel_header(data, where)
         names = list(domains)
         outputs = roles.get("output") or names[-1:]
         if source.label is None and len(outputs) != 1:
@@ -349,7 +349,7 @@ class KeelFormat(FileFormat):
         )  # fmt: skip
 
 
-def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:
+def _keel_header(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:
     """Return the declared values of each attribute (none: a number), the roles, and the data with its first line."""
     domains: dict[str, tuple[str, ...]] = {}
     roles: dict[str, list[str]] = {}

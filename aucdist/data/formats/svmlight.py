@@ -64,15 +64,15 @@ def parse_svmlight(
         hard,
     )  # fmt: skip
     if fault != kernels.NO_FAULT:
-        raise text.fault(offset, _reason(text, offset, fault, n_features, dtype))
+        raise text.fault(offset, _pair_fault(text, offset, fault, n_features, dtype))
     places, spans_of_hard = hard[:n_hard, 0], hard[:n_hard, 1:]
-    numbers = as_numpy(_pieces(text, spans_of_hard).view(pa.large_string()).cast(pa.float64()))
+    numbers = as_numpy(_spans(text, spans_of_hard).view(pa.large_string()).cast(pa.float64()))
     for i in np.flatnonzero(~(np.abs(numbers) < 2.0**53)):
         start, stop = spans_of_hard[i]
         raw = text.data[start:stop]
         if not abs(numbers[i]) <= most:
             index = len(text.data[: start - 1].rstrip(b"0123456789"))
-            raise text.fault(index, _reason(text, index, kernels.TOO_LARGE, n_features, dtype))
+            raise text.fault(index, _pair_fault(text, index, kernels.TOO_LARGE, n_features, dtype))
         if problem := problem_with_number(raw, numbers[i]):
             raise text.fault(start, f"value {excerpt(raw)} {problem}")
     values[places] = numbers
@@ -90,7 +90,7 @@ def parse_svmlight(
     return Parsed(Survey.of(where, labels, stored=X.nnz, width=X.shape[1]), labels, X, group=group)
 
 
-def _pieces(text: Lines, spans: np.ndarray) -> pa.Array:
+def _spans(text: Lines, spans: np.ndarray) -> pa.Array:
     """Return pieces of a text, large_binary. `spans`, of shape (n, 2): where each piece starts and stops."""
     ends, n = np.append(spans.ravel(), 0), len(spans)  # the text between two pieces becomes an item that is not taken
     items = pa.Array.from_buffers(
@@ -101,7 +101,7 @@ def _pieces(text: Lines, spans: np.ndarray) -> pa.Array:
 
 def _labels(text: Lines, spans: np.ndarray, topics: bool) -> Labels:
     """Return the labels in a text. `spans`, of shape (n, 2): where each label starts and stops."""
-    encoded = _pieces(text, spans).dictionary_encode()
+    encoded = _spans(text, spans).dictionary_encode()
     codes, pieces = as_numpy(encoded.indices), encoded.dictionary.to_pylist()
     labels = [raw.decode("utf-8" if topics else "ascii", "replace") for raw in pieces]
     for code, (raw, label) in enumerate(zip(pieces, labels, strict=True)):
@@ -118,7 +118,7 @@ def _labels(text: Lines, spans: np.ndarray, topics: bool) -> Labels:
     return Labels.of(codes, labels, topics=topics)
 
 
-def _reason(text: Lines, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
+def _pair_fault(text: Lines, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
     """Describe what is wrong with the pair at an offset."""
     token = (text.data[offset : text.data.index(b"\n", offset)].partition(b"#")[0].split() or [b""])[0]
     index, _, value = token.partition(b":")

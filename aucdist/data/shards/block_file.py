@@ -118,7 +118,9 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(form.columns()):
-        raise InputError(f"its columns are {_listed(file.schema_arrow)}, but {_listed(form.columns())} are expected")
+        raise InputError(
+            f"its columns are {_types_text(file.schema_arrow)}, but {_types_text(form.columns())} are expected"
+        )
     if form.layout == "csr":
         return from_table(file.read(use_threads=False), form, index)
     # Arrow takes several times the memory of the values while it decodes a column of lists, and new memory is slow.
@@ -134,7 +136,7 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     )
 
 
-def _listed(columns: pa.Schema) -> str:
+def _types_text(columns: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in columns)
 
 

@@ -273,7 +273,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
     """
     try:
         job, index = _job_at(url), index_of(item)
-        record, file = f"{job.work}/part-{index:05d}.json", _part(job, index)
+        record, file = f"{job.work}/part-{index:05d}.json", _part_path(job, index)
         known = _read_record(record, list[Count])
         is_record = known and len(known) == job.n_shards + 1 and known == sorted(known)
         if known and is_record and files.exists(file) and files.stat(file).size == known[-1]:
@@ -307,7 +307,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
         return []
 
 
-def _part(job: ShardJob, index: int) -> str:
+def _part_path(job: ShardJob, index: int) -> str:
     return f"{job.work}/part-{index:05d}.arrow"
 
 
@@ -332,9 +332,9 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         tables = []
         for i, (first, stop) in enumerate(ranges):
             if stop > first:
-                damaged = f"{files.shown(_part(job, i))} is damaged: remove its folder and start again"
+                damaged = f"{files.shown(_part_path(job, i))} is damaged: remove its folder and start again"
                 with as_input_error(damaged, pa.ArrowException, OSError):
-                    tables.append(pa.ipc.open_stream(files.read_range(_part(job, i), first, stop)).read_all())
+                    tables.append(pa.ipc.open_stream(files.read_range(_part_path(job, i), first, stop)).read_all())
         if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
             raise InputError(
                 f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"

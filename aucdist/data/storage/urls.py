@@ -85,8 +85,8 @@ def reveal(url: str) -> str:
         raise InputError(f"the password or query of {shown(url)} was not kept: give the whole URL again")
     parent = max(parents, key=len)
     whole = _whole[parent]
-    base = whole[: len(whole) - len(_tail(whole))]
-    return base.rstrip("/") + url[len(parent.rstrip("/")) :] + _tail(whole)
+    base = whole[: len(whole) - len(_query_of(whole))]
+    return base.rstrip("/") + url[len(parent.rstrip("/")) :] + _query_of(whole)
 
 
 def hide(text: str) -> str:
@@ -135,7 +135,7 @@ def _visible(url: str) -> str:
     that has one loses its beginning.
     """
     scheme, _, rest = url.partition("://")
-    base = rest[: len(rest) - len(_tail(url))]
+    base = rest[: len(rest) - len(_query_of(url))]
     authority, slash, path = base.partition("/")
     if scheme.lower() in WEB_SCHEMES and "@" in path:
         return f"{scheme}://***/{path.rpartition('@')[2]}"
@@ -155,10 +155,10 @@ def _visible(url: str) -> str:
 
 def name_of(url: str) -> str:
     """Return the last name in a path or URL. Local names may have ``?`` and ``#``, which begin the query of a URL."""
-    return PurePosixPath(url.removesuffix(_tail(url)) if "://" in url else url).name
+    return PurePosixPath(url.removesuffix(_query_of(url)) if "://" in url else url).name
 
 
-def _tail(url: str) -> str:
+def _query_of(url: str) -> str:
     """Return the query and the fragment of a URL, with ``?`` and ``#``."""
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
@@ -175,7 +175,7 @@ def _secrets_of(url: str) -> set[str]:
     visible = _visible(url)
     if visible == url:
         return set()
-    rest, tail = url.partition("://")[2], _tail(url)
+    rest, tail = url.partition("://")[2], _query_of(url)
     pieces = [url, tail[1:]]
     for pair in {*re.split(r"[?#&;]", tail[1:]), *tail[1:].split("&")}:  # values may contain unescaped separators
         key, _, value = pair.partition("=")

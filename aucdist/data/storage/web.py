@@ -42,7 +42,7 @@ def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], ob
     target = folder / (name_of(url) or "download")
     noted = target.with_name(target.name + ".sha256")
     expected = sha256 or (noted.read_text() if noted.is_file() else None)
-    if expected is not None and target.is_file() and _digest(target) == expected:
+    if expected is not None and target.is_file() and _file_digest(target) == expected:
         return target
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.parent.glob("*/.*.part"):  # files of downloads that were killed
@@ -56,7 +56,7 @@ def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], ob
             fcntl.flock(file, fcntl.LOCK_EX)  # the lock is held until the process ends in any way
             download(file)
             file.flush()
-            digest = _digest(aside)
+            digest = _file_digest(aside)
             if sha256 is not None and digest != sha256:
                 raise InputError(
                     f"{target.name} has sha256 {digest}, but {sha256} is expected: the file at its address has changed, or was "
@@ -69,7 +69,7 @@ def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], ob
     return target
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

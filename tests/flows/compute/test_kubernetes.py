@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from aucdist.errors import InputError, RunError
 from flows.compute import kubernetes as running
-from flows.compute.kubernetes import Api, _error, address_of, manifests_of, retry_until_counted
+from flows.compute.kubernetes import Api, _user_error, address_of, manifests_of, retry_until_counted
 from flows.config.cluster import KubernetesConfig
 
 DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -262,7 +262,7 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(monkeypatch, caplog)
     ],
 )  # fmt: skip
 def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exception], message: str) -> None:
-    error = _error(thing(status=status, body=body, reason="reason"), "here", "KUBECONFIG=x")
+    error = _user_error(thing(status=status, body=body, reason="reason"), "here", "KUBECONFIG=x")
     assert type(error) is kind
     assert re.search(message, str(error))
 
