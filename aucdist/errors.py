@@ -9,7 +9,7 @@ Json = dict[str, Any]
 """An object of JSON: a file, a part of one, what a command prints by ``--json``, or what a template is given."""
 MAX_NAMES = 20
 """The largest number of allowed names that a message lists."""
-MAX_SHOWN = 200
+MAX_NAME = 200
 """The largest number of characters of a name that a message shows."""
 UNFINISHED = {
     "max-passes": ("max_passes was reached", "Raise `max_passes`, `tol` or `lam`, or scale the features"),
@@ -110,7 +110,7 @@ def as_input_error(
         raise InputError(f"{text}: {say(e)}") from None
 
 
-def shortened(text: str, most: int = MAX_SHOWN) -> str:
+def shortened(text: str, most: int = MAX_NAME) -> str:
     """Return a text, or its beginning and its length if it is too long for a screen."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 

@@ -25,7 +25,7 @@ from flows.config.loading import AtLeastOne, Cli, CopyOption, CountOption, FileO
 from flows.progress import RunObserver
 from flows.score import lines_of_values
 
-SUFFIXES = (".csv", ".parquet")
+TABLE_SUFFIXES = (".csv", ".parquet")
 DEFAULT_ROWS = 10
 """The number of rows that are printed by default."""
 COMPARISONS = {
@@ -65,8 +65,8 @@ class ExplainConfig(UnlabelledRef):
 
     def _check(self) -> None:
         super()._check()
-        if self.output and not self.output.endswith(SUFFIXES):
-            raise unknown("suffix of the output:", self.output.rpartition("/")[2], SUFFIXES)
+        if self.output and not self.output.endswith(TABLE_SUFFIXES):
+            raise unknown("suffix of the output:", self.output.rpartition("/")[2], TABLE_SUFFIXES)
         if self.rows and self.highest:
             raise InputError("`rows` are the first rows, and `highest` those of the highest scores: give one of them")
         if self.lower and not self.reasons:

@@ -21,7 +21,7 @@ from flows.config.loading import flattened
 from flows.model_store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
 
-SCHEME = "models:"
+MODELS_SCHEME = "models:"
 """The beginning of MLflow's URIs of registered models."""
 REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
 CHAMPION = "champion"
@@ -55,7 +55,7 @@ class RegisteredModel:
     @property
     def url(self) -> str:
         """MLflow's URI of the version in use."""
-        return f"{SCHEME}/{self.name}@{self.alias}"
+        return f"{MODELS_SCHEME}/{self.name}@{self.alias}"
 
 
 def registered_model(url: str) -> RegisteredModel:
@@ -101,7 +101,7 @@ class Registry:
 
     def fetch(self, version: int) -> str:
         """Download a version, and return the folder of its model."""
-        uri, folder = f"{SCHEME}/{self.target.name}/{version}", str(self.folder / "in-use")
+        uri, folder = f"{MODELS_SCHEME}/{self.target.name}/{version}", str(self.folder / "in-use")
         model = (
             Path(self.mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder)) / "data" / MODEL_FOLDER
         )

@@ -44,7 +44,7 @@ MAX_FEATURES = 5
 """The largest number of features of a column that are named."""
 MAX_FILES = 50
 """The largest number of files that are read one by one."""
-MAX_SHOWN = 200
+MAX_DRAWN = 200
 """The largest number of columns that are drawn."""
 BINS = 20
 """The number of bars of a column of numbers."""
@@ -267,7 +267,7 @@ def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
     alone, features = rank_by_each_column(sample, schema), schema.by_column()
     return [
         _drawing_of(name, features[name], alone[name].auc, sample, schema)
-        for name in sorted(alone, key=lambda name: (-alone[name].auc, name))[:MAX_SHOWN]
+        for name in sorted(alone, key=lambda name: (-alone[name].auc, name))[:MAX_DRAWN]
     ]
 
 

@@ -27,7 +27,7 @@ from aucdist.report.text import search_verdict, seconds_text, summary_rows, valu
 
 LINE_SECONDS = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
-FORMATS = ("text", "json")
+LINE_FORMATS = ("text", "json")
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
 
 
@@ -203,8 +203,8 @@ def log_format() -> str:
     Raises InputError if there is no such format.
     """
     name = os.environ.get(LOG_FORMAT) or "text"
-    if name not in FORMATS:
-        raise unknown(LOG_FORMAT, name, FORMATS)
+    if name not in LINE_FORMATS:
+        raise unknown(LOG_FORMAT, name, LINE_FORMATS)
     return name
 
 
@@ -261,7 +261,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
 
 REPORT = "dask-report.html"
-FIGURES = {
+FIGURE_NAMES = {
     "round": "round", "passes": "passes", "primal": "primal", "dual": "dual", "relative_gap": "relative_gap", "tol": "tolerance",
     "done": "tasks_done", "total": "tasks_total", "bytes": "rows_bytes",
 }  # fmt: skip
@@ -309,8 +309,8 @@ class MetricsObserver(RunObserver):
         if event == "stage":
             self._send()
             self._stage, self._stage_start = facts["stage"], time.monotonic()
-        for fact in FIGURES.keys() & facts.keys():
-            self._figures[f"aucdist_{FIGURES[fact]}"] = float(facts[fact])
+        for fact in FIGURE_NAMES.keys() & facts.keys():
+            self._figures[f"aucdist_{FIGURE_NAMES[fact]}"] = float(facts[fact])
         if event in ("round", "tasks") and (is_last(facts) or time.monotonic() - self._sent >= LINE_SECONDS):
             self._send()
 

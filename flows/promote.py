@@ -26,7 +26,7 @@ from aucdist.store import check_name, keep_decision, promote, read_store, remove
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import BelowOne, Cli, CountOption, PlaceArgument, Strict
-from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
+from flows.mlflow_registry import MODELS_SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, score_columns
 
@@ -235,7 +235,7 @@ def promote_run(config: PromoteConfig) -> Json:
     Raises RunError if MLflow's server cannot be reached, or refuses.
     """
     run = config.run.rstrip("/")
-    if config.store.startswith(SCHEME):
+    if config.store.startswith(MODELS_SCHEME):
         if config.keep:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
         # a wrong URL raises an error first, before anything is read

@@ -25,7 +25,7 @@ from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
-from flows.config.loading import NAME
+from flows.config.loading import RUN_NAME
 from flows.run_folder.schema import GuaranteedMetric, JsonNumber
 
 PAGE = "index.html"
@@ -155,7 +155,7 @@ class WatchState:
         names = [name.removesuffix(".json") for name in files.names_in(f"{self.url}/batches") if name.endswith(".json")]
         records = {}
         for name in names:
-            if re.fullmatch(NAME, name) and (record := self._unless_damaged(self.read, name)) is not None:
+            if re.fullmatch(RUN_NAME, name) and (record := self._unless_damaged(self.read, name)) is not None:
                 records[name] = record
         return dict(sorted(records.items(), key=lambda item: (item[1].get("number", 0), item[1]["time"], item[0])))
 

@@ -27,7 +27,7 @@ from aucdist.metrics import (
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "pages"
 
 FIGURES = [
-    ("how-to/thresholds", "the smaller class has fewer than 1,000 training rows", "flows.train.stages:FEW_ROWS", 1000),
+    ("how-to/thresholds", "the smaller class has fewer than 1,000 training rows", "flows.train.stages:FEW_OF_CLASS", 1000),
     ("how-to/thresholds", "five models are fitted", "aucdist.estimators.calibration:N_FOLDS", 5),
     ("how-to/alert-queues", "a fifth of the training rows", "flows.config.model:THRESHOLD_SHARE", 1 / 5),
     ("how-to/alert-queues", "An e-value of 20 raises an alarm", "aucdist.metrics.guarantees:ALARM_E_VALUE", 20),

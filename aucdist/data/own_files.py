@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 NO_MORE_KEYS = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 MORE_KEYS = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-MAX_BYTES = 2**31
+MAX_JSON_BYTES = 2**31
 """The size limit of JSON files, in bytes. The names of ten million features take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
 REPAIR = "Copy the file again, or run the command that wrote it again"
@@ -83,8 +83,10 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     Raises InputError if it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming
         the key.
     """
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MAX_BYTES} are read. {REPAIR}")
+    if len(data) > MAX_JSON_BYTES:
+        raise InputError(
+            f"{where} is damaged: it has {len(data)} bytes, and at most {MAX_JSON_BYTES} are read. {REPAIR}"
+        )
     try:
         content: T = _adapter(kind).validate_json(data, context=UNLABELLED)  # type: ignore[arg-type]  # types are hashable
     except ValidationError as e:

@@ -30,12 +30,12 @@ NEARLY_UNIQUE = 0.9
 """Such a share of the rows having values of their own makes whole numbers an identifier, if they are named or dense."""
 MAX_SPAN = 1.25
 """Numbers that count the rows span at most this multiple of the number of rows: some rows may have been deleted."""
-NAME = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
+ID_NAME = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
 IDENTIFIER = re.compile(
-    NAME.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE
+    ID_NAME.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE
 )
 """Names of columns that number or name rows, if their values differ."""
-ENTITY = re.compile(NAME.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
+ENTITY = re.compile(ID_NAME.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
 """Names of columns that name what a row belongs to (a user, a machine), whose values may repeat."""
 MAX_ROWS_EACH = 20
 """A named entity with more rows than this for each value may be a category; with fewer its values are seen too rarely."""

@@ -165,7 +165,7 @@ def _fields(kind: Any) -> dict[str, bool] | None:
     return dict.fromkeys(kind._fields, False) if issubclass(kind, tuple) and hasattr(kind, "_fields") else None
 
 
-FORMAT = 3
+JOURNAL_FORMAT = 3
 """Raise it if a solver takes other steps: the journal of a fit that began with the old ones cannot be followed."""
 MANIFEST = "checkpoint-"
 
@@ -232,7 +232,7 @@ class Checkpoint:
     rounds: Count
     journal: list[FileName]
     memory: dict[str, list[FileName]]
-    format: int = FORMAT
+    format: int = JOURNAL_FORMAT
 
     @property
     def files(self) -> set[str]:
@@ -367,9 +367,9 @@ class Journal:
         for name in sorted((n for n in names_in(self.folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
                 content = read_sealed(f"{self.folder.url}/{name}")
-                if content["format"] != FORMAT:
+                if content["format"] != JOURNAL_FORMAT:
                     raise _DifferentFit(
-                        f"the checkpoint at {self.folder.url} has format {content['format']}, not {FORMAT}, so another "
+                        f"the checkpoint at {self.folder.url} has format {content['format']}, not {JOURNAL_FORMAT}, so another "
                         "version of aucdist began this fit: end it with that version, or remove the folder"
                     )
                 checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")

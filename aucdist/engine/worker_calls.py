@@ -33,7 +33,7 @@ SECONDS_WITHOUT_WORKERS = 120.0
 SECONDS_BETWEEN_KEEPALIVES = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
 
-MAX_BYTES = 2**16
+MAX_CALL_BYTES = 2**16
 """Calls that may have to be repeated, and take more, lie in a temporary file, so that the client's memory does not grow."""
 
 SECONDS_TO_REACH = 5.0
@@ -66,7 +66,7 @@ class Call:
 
     def keep(self) -> None:
         """Keep step and arguments for as long as they may have to be repeated."""
-        if self._data is not None and self._size > MAX_BYTES:
+        if self._data is not None and self._size > MAX_CALL_BYTES:
             self._start, self._data = self.file.append(self._data), None
 
 

@@ -12,7 +12,7 @@ from aucdist.errors import InputError, RunError
 SAME_VERSIONS = ("aucdist", "dask", "distributed", "cloudpickle", "numpy", "scipy", "numba")
 """Packages whose versions must agree on client, scheduler and workers: those that exchange messages, and those on which the last
 bits of a result depend."""
-FIGURES = {
+RUN_FIGURES = {
     "aucdist_round": "Rounds of the solver so far",
     "aucdist_passes": "Passes over the training rows so far",
     "aucdist_primal": "The objective at the solver's point",
@@ -144,7 +144,7 @@ def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) ->
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
     """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
 
-    `figures`: names out of `FIGURES`.
+    `figures`: names out of `RUN_FIGURES`.
     Returns whether there is such a page: the scheduler needs `prometheus_client` for it.
     """
     kept: bool = client.run_on_scheduler(_put, run=run, figures=dict(figures), stages=dict(stages))
@@ -158,7 +158,7 @@ def _put(run: str, figures: dict[str, float], stages: dict[str, float]) -> bool:
     except ImportError:
         return False
     if not _gauges:
-        _gauges.update({name: Gauge(name, meaning, ["run"]) for name, meaning in FIGURES.items()})
+        _gauges.update({name: Gauge(name, meaning, ["run"]) for name, meaning in RUN_FIGURES.items()})
         _gauges[STAGE_SECONDS] = Gauge(STAGE_SECONDS, "Seconds of each stage so far", ["run", "stage"])
     _runs.pop(run, None)
     _runs[run] = (figures, stages)

@@ -12,7 +12,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
-from aucdist.papers.scd.primal import EQUAL, PENALTIES
+from aucdist.papers.scd.primal import EQUAL, PENALTY_NAMES
 from aucdist.parameters import SWITCH, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solution, solver_table
 
@@ -20,7 +20,7 @@ ONE_OVER_N = "1/n"
 BALANCED = "balanced"
 
 
-@keyword_parameters(lam=above_0((ONE_OVER_N,)), penalty=OneOf(PENALTIES), fit_intercept=SWITCH)
+@keyword_parameters(lam=above_0((ONE_OVER_N,)), penalty=OneOf(PENALTY_NAMES), fit_intercept=SWITCH)
 class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 

@@ -17,7 +17,7 @@ from aucdist.metrics.named import search_options
 from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, check_constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
 
-PREFIX = "solver__"
+SOLVER_PREFIX = "solver__"
 """The prefix of the solver's parameters among those of the estimator, as scikit-learn writes them."""
 FAMILIAR = {
     "alpha": "`lam`, the strength of the regularisation",
@@ -94,7 +94,7 @@ class WithSolver(BaseEstimator, ABC):
         params: dict[str, Any] = super().get_params(deep)
         if deep and not isinstance(self.solver, Solver):
             with suppress(InputError):  # which `fit` reports
-                params |= {PREFIX + name: value for name, value in self.resolved_solver.get_params().items()}
+                params |= {SOLVER_PREFIX + name: value for name, value in self.resolved_solver.get_params().items()}
         return params
 
     def plain_params(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class WithSolver(BaseEstimator, ABC):
                         "too, as in features='bins'"
                     )
                 self.features = expander
-        if solver_names := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
+        if solver_names := [name.removeprefix(SOLVER_PREFIX) for name in params if name.startswith(SOLVER_PREFIX)]:
             self.solver = self.resolved_solver
             check_names(solver_names, self.solver, self.solvers)
         refuse_moved(set(params).difference(self._get_param_names()), self.solvers)
@@ -280,5 +280,5 @@ def refuse_moved(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> N
         if takers := solvers_with(name, solvers):
             raise InputError(
                 f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
-                f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
+                f"{solvers[takers[0]].__name__}({name}=...) in Python, or {SOLVER_PREFIX}{name} where solver is set"
             )

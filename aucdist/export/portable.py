@@ -32,7 +32,7 @@ from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.parameters import frozen
 
-LARGEST = float(np.finfo(np.float64).max)
+MAX_FLOAT = float(np.finfo(np.float64).max)
 """The largest float: JSON has no infinity."""
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
@@ -382,7 +382,7 @@ def edges_in_units(edges: ndarray, j: int, preprocessor: Preprocessor) -> ndarra
     logged = j in preprocessor.log1p
     if preprocessor.scale == "unit-row" or (not logged and preprocessor.factor is None):
         return edges
-    ends = ordered_keys(np.array([np.nextafter(-1.0, 0.0) if logged else -LARGEST, LARGEST]))
+    ends = ordered_keys(np.array([np.nextafter(-1.0, 0.0) if logged else -MAX_FLOAT, MAX_FLOAT]))
     low, high = (np.full(len(edges), end) for end in ends)
     with np.errstate(over="ignore"):
         while (low < high).any():
@@ -402,7 +402,7 @@ KEYS = {
     "number": (), "category": ("values", "if_missing", "if_unknown"), "date": ("parts", "date_format"), "hash": ("size",),
 }  # fmt: skip
 """The keys of a column of each kind, besides its name and kind."""
-KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
+SCORE_KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
 def to_json(model: Any, *, contributions: bool = False) -> str:
@@ -484,7 +484,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
             for j, feature in enumerate(described.features)
         ],
         "unit_rows": described.unit_rows,
-        "score": {"kind": KINDS[type(described.score)]} | _plain(described.score),
+        "score": {"kind": SCORE_KINDS[type(described.score)]} | _plain(described.score),
         "threshold": 0.0,
         "probability": None if model.probability is None else model.probability.to_json(),
     }
@@ -504,8 +504,8 @@ def _plain(part: Any) -> Any:
             {"value": node} if isinstance(node, float) else _plain(node) for node in (part.then, part.otherwise)
         )
         return {
-            "feature": part.feature, "at_most": min(part.at_most, LARGEST), "missing": "then" if part.missing_to_then else "else",
-            "then": branch_true, "else": branch_false,
+            "feature": part.feature, "at_most": min(part.at_most, MAX_FLOAT),
+            "missing": "then" if part.missing_to_then else "else", "then": branch_true, "else": branch_false,
         }  # fmt: skip
     if is_dataclass(part):
         return {  # version 1 calls interactions pairs, and programs elsewhere read it

@@ -28,10 +28,10 @@ DENOMINATOR = (
 Approximations" (1968).
 Times ``exp(-x^2 / 2)`` it is the upper tail at x from 0 to `NEAR_TAIL`. Both ways the error is below 1e-15, and below 1e-8 of the
 tail."""
-FRACTION = (0.65, 4.0, 3.0, 2.0, 1.0)
+TAIL_FRACTION = (0.65, 4.0, 3.0, 2.0, 1.0)
 """Numbers of the tail's continued fraction ``x + 1/(x + 2/(x + 3/(x + 4/(x + 0.65))))``, the innermost first."""
 ROOT_TAU = 2.5066282746310002
-LARGEST = 700.0
+MAX_OF_EXP = 700.0
 """The bound on the absolute value of arguments of exp, because some systems raise errors for overflow and underflow."""
 
 
@@ -96,7 +96,7 @@ class Term:
     def exp(self) -> "Term":
         """Return exp of this term, whose argument is clipped to the range without overflow."""
         x = self.kept("x")
-        return self.target.apply("Exp", (x > LARGEST).choose(LARGEST, (x < -LARGEST).choose(-LARGEST, x)))
+        return self.target.apply("Exp", (x > MAX_OF_EXP).choose(MAX_OF_EXP, (x < -MAX_OF_EXP).choose(-MAX_OF_EXP, x)))
 
     log = partialmethod(applied, "Log")
 
@@ -144,7 +144,7 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
         inside = (u * link.xi + 1.0).kept("i")
         is_positive = inside > 0.0
         power = (is_positive.choose(inside, 1.0).log() / -link.xi).exp()
-        t = is_positive.choose(power, LARGEST if link.xi > 0 else 0.0)
+        t = is_positive.choose(power, MAX_OF_EXP if link.xi > 0 else 0.0)
     t = t.kept("t")
     survives = (-t).exp().kept("q")
     # for small t the complement loses all digits, so t itself is used
@@ -154,8 +154,8 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
 
 def _upper_tail(x: Term) -> Term:
     """Return the upper tail of the normal distribution for x >= 0, which no system has in double precision."""
-    fraction = x + FRACTION[0]
-    for numerator in FRACTION[1:]:
+    fraction = x + TAIL_FRACTION[0]
+    for numerator in TAIL_FRACTION[1:]:
         fraction = x + numerator / fraction
     density = (x * x * -0.5).exp()
     tail = (x < NEAR_TAIL).choose(_polynomial(NUMERATOR, x) / _polynomial(DENOMINATOR, x), (1.0 / ROOT_TAU) / fraction)

@@ -14,7 +14,7 @@ from aucdist.maps.nystroem import NystroemMap
 
 MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap, "leaves": LeafExpander}
 """Every feature map by its name in configurations and in `features=` of an estimator."""
-RENAMED = {"pairs": "interactions", "pair_strength": "interaction_strength"}
+OLD_PARAMETERS = {"pairs": "interactions", "pair_strength": "interaction_strength"}
 """The names that parameters had in 0.4.0, which are still read."""
 
 
@@ -31,7 +31,7 @@ def expander_of(features: Any) -> Expander | None:
         expander: Expander = clone(features)
     elif isinstance(features, str | Mapping):
         parameters = {
-            RENAMED.get(key, key): value
+            OLD_PARAMETERS.get(key, key): value
             for key, value in ({"map": features} if isinstance(features, str) else features).items()
         }
         if "map" not in parameters:

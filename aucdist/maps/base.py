@@ -20,7 +20,7 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 from aucdist.parameters import check_constraints, frozen
 
-LINEAR = ("keep", "drop")
+LINEAR_CHOICES = ("keep", "drop")
 """The values of `linear`: whether the features themselves are columns as well."""
 ROW_FORM: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""

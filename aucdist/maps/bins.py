@@ -19,7 +19,7 @@ from aucdist.data.block import Block, Columns, as_dense
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column, expand, interaction_histograms
-from aucdist.maps.base import LINEAR, Expander, FittedMap, encoded
+from aucdist.maps.base import LINEAR_CHOICES, Expander, FittedMap, encoded
 from aucdist.maps.binning import (
     BASES,
     LINEAR_SCALE,
@@ -307,7 +307,7 @@ class BinMap(FittedMap):
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together, because the kernels do not check codes."""
-        d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR
+        d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR_CHOICES
         if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
             raise InputError(
                 f"it lacks the bins or the mark for missing values of some of its {d} features, or its basis is unknown"
@@ -361,7 +361,7 @@ def standardised(bins: Bins) -> ndarray:
     bins=between(2, MAX_BINS),
     interactions=between(0, MAX_INTERACTIONS),
     basis=OneOf(BASES),
-    linear=OneOf(LINEAR),
+    linear=OneOf(LINEAR_CHOICES),
     strength=above_0(),
     interaction_strength=above_0(),
 )

@@ -25,7 +25,7 @@ from aucdist.parameters import frozen
 CONSTANT, ROUNDING = "constant", "rounding"
 BETWEEN = " & "
 """What stands between the names of two features that interact."""
-PREFIX = "adds_"
+ADDS_PREFIX = "adds_"
 """The prefix of the names of contributions in tables that also have scores or columns of the data."""
 MIN_SHARE = 0.005
 """The share of the training rows from which on a category may be the most favourable one: what few rows say is uncertain."""
@@ -338,9 +338,9 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
     names, roundings = list[str](), []
     for suffix, fitted in maps.items():
         feature_names = contribution_names(features, fitted)
-        columns = [f"{PREFIX}{name}{suffix}" for name in (*feature_names, _free_name(CONSTANT, feature_names))]
+        columns = [f"{ADDS_PREFIX}{name}{suffix}" for name in (*feature_names, _free_name(CONSTANT, feature_names))]
         names += columns
-        roundings.append(_free_name(f"{PREFIX}{ROUNDING}{suffix}", columns))
+        roundings.append(_free_name(f"{ADDS_PREFIX}{ROUNDING}{suffix}", columns))
     all_names = pd.Index([*names, *roundings])
     if len(all_names) > MAX_CONTRIBUTIONS + 1:
         raise InputError(
@@ -365,7 +365,7 @@ def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], su
     """
     values = table.to_numpy()
     rounding = scores - values.cumsum(axis=1)[:, -1]  # the sum from the first to the last
-    return dict(zip(names, values.T, strict=True)) | {_free_name(f"{PREFIX}{ROUNDING}{suffix}", names): rounding}
+    return dict(zip(names, values.T, strict=True)) | {_free_name(f"{ADDS_PREFIX}{ROUNDING}{suffix}", names): rounding}
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:

@@ -16,7 +16,7 @@ from aucdist.data.column_statistics import Moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.maps.base import LINEAR, Expander, FittedMap, moments_of
+from aucdist.maps.base import LINEAR_CHOICES, Expander, FittedMap, moments_of
 from aucdist.parameters import OneOf, above_0, between, frozen, keyword_parameters
 
 
@@ -158,7 +158,7 @@ class NystroemFeatures(FittedMap):
             d != self.n_features_in
             or not self.shift.shape == self.factor.shape == (d,)
             or m != n
-            or self.linear not in LINEAR
+            or self.linear not in LINEAR_CHOICES
         ):
             raise InputError("landmarks, scaling and directions have different sizes")
         above_0().check("sigma", self.sigma)
@@ -183,7 +183,7 @@ def dense(block: Block) -> ndarray:
     return X
 
 
-@keyword_parameters(landmarks=between(2, 20_000), linear=OneOf(LINEAR), sigma=above_0(tuple(WIDTHS)))
+@keyword_parameters(landmarks=between(2, 20_000), linear=OneOf(LINEAR_CHOICES), sigma=above_0(tuple(WIDTHS)))
 class NystroemMap(Expander):
     """Map rows to features whose inner products are those of a Gaussian kernel, approximated by landmarks.
 

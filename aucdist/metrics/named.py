@@ -31,7 +31,7 @@ from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.parameters import SWITCH, above_0
 
-COST = above_0(words=(COST_COLUMN,))
+COST_RANGE = above_0(words=(COST_COLUMN,))
 
 PARAMETERS = {
     "max_fpr": ("the largest false positive rate", SHARE),
@@ -39,8 +39,8 @@ PARAMETERS = {
     "min_precision": ("the least precision", SHARE),
     "min_recall": ("the least recall", SHARE),
     "k": ("a number of rows", above_0()),
-    "false_positive": ("what a false positive costs", COST),
-    "miss": ("what a miss costs", COST),
+    "false_positive": ("what a false positive costs", COST_RANGE),
+    "miss": ("what a miss costs", COST_RANGE),
 }
 """What the parameters of metrics are, and which values they may have."""
 
@@ -177,7 +177,7 @@ OTHER_NAMES = (
     | {"cross_entropy": "log_loss"}
 )
 """What others call some of the metrics, for suggestions."""
-RENAMED = {"ndcg": "group_ndcg", "false_alarm": "false_positive"}
+OLD_METRIC_NAMES = {"ndcg": "group_ndcg", "false_alarm": "false_positive"}
 """Metrics and parameters by their names in 0.4.0, which are still read."""
 
 
@@ -199,7 +199,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
         If there is no such metric, or it lacks a parameter or does not take one, or a value is out of its range.
     """
     kind, at, text = metric.partition("@")
-    named = NAMED_METRICS.get(RENAMED.get(kind, kind))
+    named = NAMED_METRICS.get(OLD_METRIC_NAMES.get(kind, kind))
     if named is None or (at and not named.takes):
         raise unknown("metric", metric, NAMED_METRICS, OTHER_NAMES)
     chosen = {key: value for key, value in parameters.items() if value is not None}
@@ -247,7 +247,7 @@ def search_options(features: Any) -> SearchOptions:
     """
     options = features if isinstance(features, Mapping) else {}
     parameters: dict[str, Any] = {
-        RENAMED.get(str(key), str(key)): value for key, value in options.items() if key != "map"
+        OLD_METRIC_NAMES.get(str(key), str(key)): value for key, value in options.items() if key != "map"
     }
     metric, readable = parameters.pop("metric", None), parameters.pop("readable", False)
     SWITCH.check("`readable` of `features: auto`", readable)
@@ -257,6 +257,6 @@ def search_options(features: Any) -> SearchOptions:
     if metric is None and not parameters:
         return SearchOptions(None, readable)
     metrics = [m.kind for m in NAMED_METRICS.values() if m.needs not in ("decision", "probability")]
-    if RENAMED.get(metric, metric) not in metrics:
+    if OLD_METRIC_NAMES.get(metric, metric) not in metrics:
         raise unknown("metric of `features: auto`:", metric, metrics, OTHER_NAMES)
     return SearchOptions(find_metric(metric, **parameters).name, readable)

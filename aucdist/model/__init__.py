@@ -31,7 +31,7 @@ from aucdist.store import MODEL_FILE, resolve
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
 
-FORMAT = 4
+MODEL_FORMAT = 4
 """The format that is written. Earlier formats are read as well: 1 and 2 (with a feature map) have two classes."""
 LIST_OF_FOLDERS = 3
 """The earlier format of several classes: a list of folders of formats 1 or 2."""
@@ -129,7 +129,7 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
         if all(key in weights.about and weights.about[key] == value for weights in model.weights)
     }
     content = {
-        "format": FORMAT,
+        "format": MODEL_FORMAT,
         "files": {name: sha256_of(data) for name, data in files.items()},
         "schema": model.schema.to_json(),
         "preprocessor": model.preprocessor.to_json(),
@@ -201,9 +201,9 @@ def load_model(url: str) -> LinearModel:
             f"no model can be read from {where}: {e}. Name a run folder, a folder with {MODEL_FILE} and {WEIGHTS}, or a model "
             "store"
         ) from None
-    if content["format"] > FORMAT:
+    if content["format"] > MODEL_FORMAT:
         raise InputError(
-            f"{where} has model format {content['format']}; this aucdist reads up to {FORMAT}. Install a newer one"
+            f"{where} has model format {content['format']}; this aucdist reads up to {MODEL_FORMAT}. Install a newer one"
         )
     model = _read_folders(folder, content) if content["format"] == LIST_OF_FOLDERS else _read_model(folder, content)
     if k is None:
@@ -265,7 +265,7 @@ def files_of_model(url: str) -> dict[str, bytes]:
     model = load_model(url)
     folder, k = _split_class(url)
     content = _read_json(folder)
-    if k is not None or content["format"] != FORMAT:
+    if k is not None or content["format"] != MODEL_FORMAT:
         return model_content(model)
     return {name: read_bytes(f"{folder}/{name}") for name in (*content["files"], MODEL_FILE)}
 
@@ -286,7 +286,7 @@ def _read_json(folder: str) -> Json:
 
 def _read_model(url: str, content: Json) -> LinearModel:
     where = f"{shown(url)}/{MODEL_FILE}"
-    if content["format"] < FORMAT:  # 1 or 2, which were of two classes
+    if content["format"] < MODEL_FORMAT:  # 1 or 2, which were of two classes
         digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
         known = {name: digest for name, digest in digests.items() if digest is not None}
         only: Json = {key: content[key] for key in ("intercept", "probability") if key in content}

@@ -210,7 +210,7 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
-OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
+PER_CLASS = {"row_id": pa.int64(), "prediction": pa.string()}
 """The columns that the scores of a model of several classes have in addition to columns such as ``score sports``."""
 
 
@@ -437,7 +437,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
     scoring, model, seen = _scoring_at(url, key)
     reader, index, cost, known = scoring.rows, index_of(item), scoring.cost, [0, 0]
     part, rows = scoring.part(index), reader.rows[index]
-    columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
+    columns = COLUMNS if not model.classes else PER_CLASS | {f"score {name}": pa.float64() for name in model.classes}
     columns = columns | dict.fromkeys(scoring.copied, pa.string())
     if not _is_complete(part, rows, columns | ({} if cost is None else cost.columns)):
         block = reader.read(item)

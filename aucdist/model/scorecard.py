@@ -21,7 +21,7 @@ from aucdist.probability.links import SavedMap
 if TYPE_CHECKING:
     from aucdist.maps.bins import BinMap
 
-VERSION = 1
+CARD_VERSION = 1
 MAX_POINTS = 2**31
 """The largest numbers of points and of features whose sums are exact in float64."""
 MAX_BINS = 255
@@ -113,7 +113,7 @@ class Scorecard:
     rounding: Json = field(default_factory=dict)
     about: Json = field(default_factory=dict)
     format: Literal["aucdist scorecard"] = "aucdist scorecard"
-    version: int = VERSION
+    version: int = CARD_VERSION
 
     @property
     def least(self) -> int:
@@ -175,9 +175,9 @@ def parse_card(data: bytes, where: str) -> Scorecard:
             "the run, the model or the store that it was exported from"
         )
     card = parse_checked(data, Scorecard, where)
-    if card.version != VERSION:
+    if card.version != CARD_VERSION:
         raise InputError(
-            f"{where} is a card of version {card.version}, but this aucdist reads version {VERSION}: export it again"
+            f"{where} is a card of version {card.version}, but this aucdist reads version {CARD_VERSION}: export it again"
         )
     try:
         card.preprocessor.check(len(card.schema.feature_names))

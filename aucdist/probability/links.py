@@ -49,8 +49,8 @@ MIN_XI = -1.0
 """The smallest shape. Below it the slope of g has no bound."""
 NO_MEAN_XI = 1.0
 """From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
-KINDS = {"gev": (GEV, 1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0), "cloglog": (GEV, -1.0)}
-LINKS = tuple(KINDS)
+LINK_KINDS = {"gev": (GEV, 1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0), "cloglog": (GEV, -1.0)}
+LINKS = tuple(LINK_KINDS)
 Probabilities = tuple[ndarray, ndarray]
 """Those of the positive and of the negative class."""
 NO_TABLE = np.zeros((1, DEGREE + 1))
@@ -129,7 +129,7 @@ class Link:
 
     def terms(self, *, likelihood: bool) -> Terms:
         """Return the link and its loss in the form that the kernels take."""
-        kind, sign = KINDS[self.name]
+        kind, sign = LINK_KINDS[self.name]
         mean, near, far = 0.0, NO_TABLE, NO_TABLE
         if kind == GEV and not likelihood:
             mean = self.mean

@@ -9,9 +9,9 @@ from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, find_metric
 from aucdist.report import plots
 from aucdist.report.text import difference_sentence, difference_text, number_text, render_template
 
-OF_CLASSES = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
+CLASS_METRICS = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 
 
 def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts]]) -> str:
@@ -27,7 +27,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             tests.append(
                 _tests_section("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"])
             )
-        columns = OF_CLASSES
+        columns = CLASS_METRICS
     else:
         metrics = NAMED_METRICS
         if max_fpr is not None:
@@ -55,7 +55,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         sentences=texts,
         warnings=[f"{run['name']}: {text}" for run in runs for text in run.get("warnings", ())],
         columns=columns,
-        level=LEVEL,
+        level=SIGNIFICANCE,
         p_text=p_text,
         classes=sorted(result.get("classes", ()), key=lambda row: (min(row["auc"].values()), row["name"])),
         tests=tests,
@@ -71,7 +71,7 @@ def comparison_sentences(result: Json) -> list[str]:
             pairs = dict.fromkeys((test["first"], test["second"]) for test in tests)
             for first, second in pairs:
                 values = [test for test in tests if (test["first"], test["second"]) == (first, second)]
-                significant = [test for test in values if test["p_holm"] <= LEVEL]
+                significant = [test for test in values if test["p_holm"] <= SIGNIFICANCE]
                 higher = sum(test["value"] > 0 for test in significant)
                 mean = difference_text(sum(test["value"] for test in values) / len(values))
                 texts.append(
@@ -90,7 +90,7 @@ def comparison_sentences(result: Json) -> list[str]:
         for test in differences.get(name, ()):
             p, names = p_text(test["p_holm"]), (test["first"], test["second"])
             p = f", p {p if p.startswith('below') else f'= {p}'}"
-            texts.append(difference_sentence(metric, names, test, p, significant=test["p_holm"] <= LEVEL))
+            texts.append(difference_sentence(metric, names, test, p, significant=test["p_holm"] <= SIGNIFICANCE))
     return texts
 
 

@@ -15,7 +15,7 @@ Plot = Callable[..., None]
 """A function that draws into axes."""
 CurvePoints = tuple[np.ndarray, np.ndarray]
 """Positions along the horizontal and the vertical axis."""
-STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
+CURVE_STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 MAX_POINTS = 1000
 MAX_MARKS = 40
@@ -86,7 +86,7 @@ def roc(
 def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> None:
     """Plot the ROC curves of several models."""
     smallest = _set_roc_axes(axes, curves[0][1], log_x)
-    for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
+    for (label, counts), (colour, style) in zip(curves, CURVE_STYLES * len(curves), strict=False):
         axes.plot(*_roc_points(counts, smallest), style, color=colour, label=label)
 
 

@@ -29,7 +29,7 @@ SKEWED = 0.05
 Panel = tuple[str, float, Any, list[tuple[Any, float, float]]]
 """Name, spread, first shape, and cells: value, share of the rows, and what it adds to the score. A value is a category,
 "missing", or the two ends of a bin, which are equal if the bin has one training value."""
-DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
+DIRECTION_MARKS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
 """The mark of the direction of a shape, and what its description begins with."""
 
 
@@ -107,7 +107,7 @@ def additive_section(
     reach = float(np.abs(np.concatenate([added, *itertools.chain(*bands or ())])).max(initial=0.0)) or 1.0
     figures = []
     for k, (name, _, shape, cells) in enumerate(drawn[:MAX_SHAPES]):
-        arrow, rule = DIRECTIONS[0 if directions is None else int(directions[shape.feature])]
+        arrow, rule = DIRECTION_MARKS[0 if directions is None else int(directions[shape.feature])]
         figure: Json = {"name": name, "arrow": arrow, "note": rule + shape_text(shape)}
         figures.append(figure)
         if name in categories:

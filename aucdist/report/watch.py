@@ -31,7 +31,7 @@ ALARM_TEXTS = {
     "unreadable": "the rows cannot be read like the training rows: {text}",
     "calibration": "the ratio of observed positives to those that the probabilities predict differs from 1 by {value:.2f}",
 }
-OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
+CLASS_ALARMS = {"score": "class score", "macro_auc": "class auc"}
 """Alarms of a single class that belong to the figure of all classes."""
 
 
@@ -128,7 +128,9 @@ def _alarms(record: Json) -> list[Json]:
 
 
 def _alarmed(records: Sequence[Json], subject: str) -> list[bool]:
-    return [any(alarm["what"] in (subject, OF_CLASSES.get(subject)) for alarm in _alarms(record)) for record in records]
+    return [
+        any(alarm["what"] in (subject, CLASS_ALARMS.get(subject)) for alarm in _alarms(record)) for record in records
+    ]
 
 
 def _series(

@@ -39,7 +39,7 @@ STREAM = 0x5851F42D4C957F2D
 """Numbers that draw rows are not those that split them, whatever the seed of a split: training rows have the larger ones of
 these, and a small share of them would be none."""
 
-CHUNK = 2**14
+IDS_AT_ONCE = 2**14
 """The number of ids that are scrambled at once, so that intermediate arrays stay in the cache."""
 
 
@@ -98,8 +98,8 @@ def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each id, which depends on the id and the seed alone."""
     out = np.empty(len(ids))
-    for first in range(0, len(ids), CHUNK):
-        chunk = slice(first, first + CHUNK)
+    for first in range(0, len(ids), IDS_AT_ONCE):
+        chunk = slice(first, first + IDS_AT_ONCE)
         out[chunk] = (scrambled(ids[chunk], seed ^ STREAM) >> np.uint64(11)) * 2.0**-53
     return out
 

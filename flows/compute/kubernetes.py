@@ -172,7 +172,7 @@ def _user_error(error: Any, namespace: str, where: str) -> Exception:
 
 POLL_SECONDS = 1.0  # seconds between two requests
 GONE_SECONDS = 60
-PATIENCE = 30.0
+FAULT_SECONDS = 30.0
 """Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
 
 HOPELESS = {
@@ -253,7 +253,7 @@ def _has_scheduler(api: Api, name: str) -> bool:
 def _resolve(address: str) -> None:
     """Check that the name of the scheduler's Service resolves, as it does in every pod: Dask would retry until its timeout."""
     host = str(urlsplit(address).hostname)
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + FAULT_SECONDS
     while True:
         try:
             socket.getaddrinfo(host, None)
@@ -291,12 +291,12 @@ def startup_problem(api: Api, name: str) -> tuple[list[str], float, float | None
     deployments, pods = api.deployments(name), api.pods(name)
     if not deployments:
         reasons.append("the Dask operator has created nothing: is it running, and does it manage this namespace?")
-        worth = PATIENCE
+        worth = FAULT_SECONDS
     for deployment in deployments:
         for condition in deployment.status.conditions or ():
             if condition.type == "ReplicaFailure":  # for example if a quota is used up
                 reasons.append(f"{deployment.metadata.name}: {condition.message}")
-                worth = PATIENCE
+                worth = FAULT_SECONDS
     for pod in pods:
         for condition in pod.status.conditions or ():
             if condition.type == "PodScheduled" and condition.status == "False":

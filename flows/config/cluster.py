@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from aucdist.data.own_files import pattern_of
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
-from flows.config.loading import NAME, AtLeastOne, Cli, CountOption, Positive, Strict, Text, TextList, named_cluster
+from flows.config.loading import RUN_NAME, AtLeastOne, Cli, CountOption, Positive, Strict, Text, TextList, named_cluster
 
 DNS_NAME = pattern_of("a name of small letters, digits and -", r"^[a-z]([a-z0-9-]*[a-z0-9])?$")
 CPU = pattern_of("a number of cores, such as 2 or 500m", r"^[0-9]+(\.[0-9]+|m)?$")
@@ -213,7 +213,7 @@ class CheckpointConfig(Strict):
     url: Location | None = None
     """A folder or URL that every worker can write to. By default it is `checkpoints` below the scratch of the cluster,
     or `.checkpoints` below the output."""
-    id: str | None = Field(default=None, pattern=NAME, max_length=100)
+    id: str | None = Field(default=None, pattern=RUN_NAME, max_length=100)
     """The name of the fit. By default it is a digest of everything that the result depends on, so that repeating the
     command resumes the run."""
     attempts: AtLeastOne = 3

@@ -22,7 +22,7 @@ from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.data.storage.urls import name_of
 from aucdist.errors import InputError, Json, unknown
 from flows.config.loading import (
-    NAME,
+    RUN_NAME,
     Cli,
     ColumnOption,
     Gap,
@@ -236,7 +236,7 @@ def batch_name(data: UnlabelledRef) -> str:
     if data.name is not None:
         return data.name
     name = source_of(data).urls()[0].rstrip("/").rpartition("/")[2].partition(".")[0]
-    return name if re.fullmatch(NAME, name) else "batch"
+    return name if re.fullmatch(RUN_NAME, name) else "batch"
 
 
 def configured_source(config: DataConfig) -> Source:

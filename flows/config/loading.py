@@ -20,7 +20,7 @@ from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import SCHEME, enter, hide, require
 from aucdist.errors import InputError, Json, refuse_unknown_keys, unknown
 
-NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+RUN_NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 """Names of runs and checkpoints, which become parts of paths."""
 
 
@@ -46,7 +46,7 @@ class Cli:
     hidden: bool = False
 
 
-Name = Annotated[str, Field(pattern=NAME)]
+Name = Annotated[str, Field(pattern=RUN_NAME)]
 TextList = Annotated[list[str], Field(default=[])]
 """A list of texts, which is empty by default."""
 AtLeastOne = Annotated[int, Field(ge=1)]
@@ -115,7 +115,7 @@ MAX_VALUES = 100_000
 """The largest number of values of a YAML file, with its aliases written out."""
 MAX_DEPTH = 50
 """The largest number of levels of a YAML file."""
-MAX_SHOWN = 300
+MAX_VALUE = 300
 """The largest number of characters of a value in an error."""
 SIGNS = (",", "|", "'")
 
@@ -166,12 +166,12 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         return _expanded(yaml.load(text, _Loader), itertools.count())
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
-        problem = str(getattr(e, "problem", None) or e)[:MAX_SHOWN]
+        problem = str(getattr(e, "problem", None) or e)[:MAX_VALUE]
         raise InputError(
             f"{where}{f', line {mark.line + 1}, column {mark.column + 1}' if mark else ''}: this is not valid YAML: {problem}"
         ) from None
     except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as for `!!int x`
-        raise InputError(f"{where}: this is not valid YAML: {type(e).__name__}: {str(e)[:MAX_SHOWN]}") from None
+        raise InputError(f"{where}: this is not valid YAML: {type(e).__name__}: {str(e)[:MAX_VALUE]}") from None
 
 
 def _expanded(content: Any, count: Iterator[int], depth: int = 0) -> Any:

@@ -22,10 +22,10 @@ MOSTLY = 0.9
 SYMBOLS = (
     *"$€£¥₹₽₩%‰", "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "Fr.", "kr", "zł", "R$", "US$",
 )  # fmt: skip
-STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
+NUMBER_STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
 """Decimal and thousands separators that are tried. If several fit equally well, the first is used."""
 HASHED_INTO = 256
-SHOWN = 5
+N_SHOWN = 5
 MAX_WORDS = 5
 """The largest number of words that stand for missing numbers."""
 MAX_TYPING_ERRORS = 50
@@ -67,7 +67,7 @@ INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
 """A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
 DATE = re.compile(r"\d{1,4}[-./ ]([A-Za-z]{3}|\d{1,2})[-./ ]\d{1,4}([T ].*)?")
-ZERO_DATE = re.compile(r"0[0 :./T-]*")
+ZERO_CELL = re.compile(r"0[0 :./T-]*")
 YEARS = (1900, 2100)
 UNNAMED = re.compile(r"Unnamed: \d+")
 """How pandas calls a column without a name, such as an index or stray cells."""
@@ -263,7 +263,7 @@ class Cells(NamedTuple):
             dates = [parse_date(text, form) for text in texts]
             others = [text for text, date in zip(texts, dates, strict=True) if date is None]
             n_others = rows[[date is None for date in dates]].sum()
-            most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
+            most = 0.5 if all(ZERO_CELL.fullmatch(text) for text in others) else 1.0 - MOSTLY
             if len(others) <= MAX_TYPING_ERRORS and n_others <= most * rows.sum():
                 return self._of_dates(present, dates, form, others, _others(others, n_others))
         return None
@@ -312,7 +312,7 @@ class Cells(NamedTuple):
         return Guess(
             name,
             "categorical",
-            f"{n}: {', '.join(f'{text} {texts[text]:,}' for text in often[:SHOWN])}{', ...' * (n > SHOWN)}",
+            f"{n}: {', '.join(f'{text} {texts[text]:,}' for text in often[:N_SHOWN])}{', ...' * (n > N_SHOWN)}",
         )
 
     def _look_for_leaks(self, column: Guess, absent: np.ndarray) -> None:
@@ -371,7 +371,7 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
         (
             Spelling((), decimal, thousands, symbols)
             for symbols in ((), SYMBOLS)
-            for decimal, thousands in STYLES
+            for decimal, thousands in NUMBER_STYLES
         ), key=fit
     )  # fmt: skip
     if not best.symbols:
@@ -389,7 +389,7 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
 def _others(texts: list[str], n_rows: int) -> str:
     """Describe the cells that are not numbers or not dates."""
     return (
-        f", but for {', '.join(map(repr, texts[:SHOWN]))}{', ...' * (len(texts) > SHOWN)} in {counted(n_rows, 'row')}"
+        f", but for {', '.join(map(repr, texts[:N_SHOWN]))}{', ...' * (len(texts) > N_SHOWN)} in {counted(n_rows, 'row')}"
         if texts
         else ""
     )

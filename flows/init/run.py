@@ -24,7 +24,7 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, SHOWN, TEST_SHARE, Guess, Kind, contents_of
+from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, N_SHOWN, TEST_SHARE, Guess, Kind, contents_of
 from flows.init.read import FirstRows, first_rows, survey_first_rows
 
 MAX_CLASSES = 20
@@ -219,7 +219,7 @@ def _keep_needed(columns: list[Guess], time: str | None, where: str, key: str) -
             for c in columns
         ]
         words = WORDS_FIRST * any(FREE_TEXT in c.comment for c in columns)
-        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}{words}")
+        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:N_SHOWN]) or 'add one'}{words}")
     return kept
 
 
@@ -432,7 +432,7 @@ def _model(
         "# `features: auto` also tries maps that cannot be read; without `features`, the model is linear.",
     ]
     if sparse or width > min(max(NARROW, n_rows / ROWS_A_NUMBER), WIDE):
-        lines = [LINEAR]
+        lines = [LINEAR_MODEL]
     if directions:
         lines += [
             "# In place of `model` above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
@@ -489,7 +489,7 @@ def _given_keys(source: Source, output: Path | None) -> Json:
 # ---- the YAML --------------------------------------------------------------------------------------------------------
 
 
-LINEAR = "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}  # search `lam` by `aucdist cv`"
+LINEAR_MODEL = "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}  # search `lam` by `aucdist cv`"
 """The model for sparse rows, which hashed columns make as well, and for wide tables."""
 READABLE = "model: {estimator: PairwiseHingeClassifier, features: {map: auto, readable: true}, tol: 1e-3}"
 """The model for tables. On 30 of them and two splits each, with at most 10,000 training rows, it has a mean AUC of 0.879 and a
@@ -500,13 +500,13 @@ than the last. Ten 0/1 features of categories count as one number. Bins make som
 for 1,600 rows of 1,000 numbers, but one of a 0/1 feature: 1,600 rows take 1.8 CPU seconds with 500 of these (linear 1.0, with the
 same AUC) and 1.3 with 50 numbers, but 12,600 of them take minutes. More than 20,000 features are refused."""
 MAX_COMMENT = 90
-PLAIN = re.compile(r"(?!(?i:y|n|yes|no|true|false|on|off|null|nan|inf)$)[A-Za-z][A-Za-z0-9_./-]*")
+PLAIN_YAML = re.compile(r"(?!(?i:y|n|yes|no|true|false|on|off|null|nan|inf)$)[A-Za-z][A-Za-z0-9_./-]*")
 """Text that is a string in YAML without quotes, in all versions of it."""
 
 
 def quoted(text: str) -> str:
     """Return a text as a YAML scalar, quoted if necessary."""
-    if PLAIN.fullmatch(text):
+    if PLAIN_YAML.fullmatch(text):
         return text
     return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))).rstrip("\n")
 

@@ -55,8 +55,8 @@ OPTIMUM_GAP = 1e-4
 REFERENCE = "reference"
 MIN_SHOWN = 1e-7
 """Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
-FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
-COLUMNS = ("dataset", "system", *FIGURES)
+CURVE_FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
+CURVE_COLUMNS = ("dataset", "system", *CURVE_FIGURES)
 """The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
 NEVER = 1e6
 """Larger than any number of sweeps or seconds: systems that do not reach the goal are compared by the final excess."""
@@ -229,7 +229,7 @@ class Descent(ExperimentKind):
                 }  # fmt: skip
                 cells.append({"dataset": dataset, "system": system} | cell)
             figures += self._figures(dataset, runs, reference, best)
-        lines = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
+        lines = pd.DataFrame(cells, columns=CURVE_COLUMNS).astype(dict.fromkeys(CURVE_FIGURES, float))
         reached = [f"{n:.0f} sweeps" if n > 0 else "not reached" for n in lines["sweeps"]]
         texts = "{reached}", "{seconds:.2g} s", "final {excess:.1e}", "zeros {zeros:.3f}", "eta {eta:g}"
         table = self.page_table("", lines.assign(reached=reached), *texts)

@@ -1,6 +1,6 @@
 """The base of all kinds of experiment: their protocol, data sets, folds and splits, and ranks of systems.
 
-How to add a kind, in one new module and one row of `run.KINDS`:
+How to add a kind, in one new module and one row of `run.EXPERIMENTS`:
 
 1. Derive a class from `ExperimentKind`. Without tasks it needs neither 2. nor 3. Its fields are the keys of the experiment in the
    YAML; ``kind: Literal["name"]`` names the kind.

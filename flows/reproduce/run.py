@@ -44,7 +44,7 @@ from flows.reproduce.scores import Scores
 
 FILE = "paper.yaml"
 
-KINDS: dict[str, type[ExperimentKind]] = {
+EXPERIMENTS: dict[str, type[ExperimentKind]] = {
     "scores": Scores,
     "learning-curves": LearningCurves,
     "descent": Descent,
@@ -57,7 +57,7 @@ KINDS: dict[str, type[ExperimentKind]] = {
 if TYPE_CHECKING:
     Experiment = ExperimentKind
 else:
-    Experiment = Annotated[Union[tuple(KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
+    Experiment = Annotated[Union[tuple(EXPERIMENTS.values())], Field(discriminator="kind")]  # noqa: UP007
 
 SECONDS_BETWEEN_NOTES = 5.0
 TaskId = tuple[str, TaskKey]
@@ -173,7 +173,7 @@ def run_task(task: Task) -> Result:
     """Run a task in any process."""
     with warnings.catch_warnings(action="ignore"):
         # the papers' solvers stop after a fixed number of steps, even without convergence
-        return KINDS[task["kind"]].run_task(task)
+        return EXPERIMENTS[task["kind"]].run_task(task)
 
 
 def _results(

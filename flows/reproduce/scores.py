@@ -59,9 +59,9 @@ COUNTED_VERDICTS = {
 }  # fmt: skip
 """The verdicts that the page counts, by the names of the counts."""
 HIGHLIGHTS = {BETTER: "better", WITHIN_2: "below", MISS: "miss"}
-ROUNDING = 1e-9
+PRINT_ROUNDING = 1e-9
 """The rounding error that is allowed beyond the tolerance, because subtracting printed figures rounds."""
-REACHED = "at_least_print_minus_tolerance"
+MATCHED = "at_least_print_minus_tolerance"
 
 SAMPLERS: dict[str, Callable[[int], Any]] = {
     "none": lambda seed: None,
@@ -73,8 +73,8 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
 SMOTE = "smote"
 """The sampler before any estimator: it balances the classes."""
 
-FIGURES = ("paper", "paper_deviation", "mean", "deviation", "difference", "in_deviations", "rank", "p_value")
-COLUMNS = ("measure", "dataset", "system", *FIGURES, "verdict", "n_runs", "chosen")
+CELL_FIGURES = ("paper", "paper_deviation", "mean", "deviation", "difference", "in_deviations", "rank", "p_value")
+CELL_COLUMNS = ("measure", "dataset", "system", *CELL_FIGURES, "verdict", "n_runs", "chosen")
 """The columns of the cells, which are the lines of the CSV.
 
 `paper`, `paper_deviation`: as printed.
@@ -200,7 +200,7 @@ class Scores(ProtocolKind):
 
     def report(self, results: Results) -> ExperimentReport:
         """Return the tables and figures, how many cells agree with the paper, ranks, and where each claim holds."""
-        lines, shown = self.cells(results), [REACHED] if self.tolerance is not None else []
+        lines, shown = self.cells(results), [MATCHED] if self.tolerance is not None else []
         tables: list[PageTable] = []
         counts: Json = {}
         for measure, title in self.measures.items():
@@ -209,7 +209,7 @@ class Scores(ProtocolKind):
             cell = (
                 f"{{mean:{n}}}", "{mark}", f"± {{deviation:{n}}}", f"{{least:{n}}} to {{most:{n}}}", f"paper {{paper:{n}}}",
                 f"± {{paper_deviation:{n}}}", "{in_deviations:+.2f} deviations",
-                f"at least the print - {self.tolerance:g}: {{{REACHED}}}" if shown else "{no}", "{chosen}",
+                f"at least the print - {self.tolerance:g}: {{{MATCHED}}}" if shown else "{no}", "{chosen}",
             )  # fmt: skip
             # the means of the draws of each data set, and their range, beside the one printed figure
             groups = measured["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
@@ -224,7 +224,7 @@ class Scores(ProtocolKind):
         if self.claims:
             counts["claims"] = {claim.text: count_leads(claim, lines) for claim in self.claims}
         figures = [] if self.figure is None else list(self._figures(lines, results))
-        return ExperimentReport(self.title, tables, figures, lines[[*COLUMNS, *shown]], counts)
+        return ExperimentReport(self.title, tables, figures, lines[[*CELL_COLUMNS, *shown]], counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return a line for every measure, data set and system, whether it was run or not, in the order of the configuration."""
@@ -257,9 +257,11 @@ class Scores(ProtocolKind):
                         cell["p_value"] = p = p_value(samples[k], samples[rank.argmin()])
                         if rank[k] > rank.min():  # marked, if it is significantly behind the best
                             cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
-        lines = with_verdicts(pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float)))
+        lines = with_verdicts(
+            pd.DataFrame(cells, columns=[*CELL_COLUMNS, "mark"]).astype(dict.fromkeys(CELL_FIGURES, float))
+        )
         if self.tolerance is not None:
-            lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
+            lines[MATCHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
         # the background of a cell: by the printed figures, or without these by the best system
         by_print = lines["verdict"].map(HIGHLIGHTS).fillna("")
         is_best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
@@ -278,9 +280,9 @@ class Scores(ProtocolKind):
             counts["against_print"] = count_agreement(lines)
             if self.tolerance is not None:
                 compared = lines[lines["difference"].notna()]
-                tallies = (compared[REACHED] == "yes").groupby(compared["system"], sort=False).agg(["sum", "size"])
+                tallies = (compared[MATCHED] == "yes").groupby(compared["system"], sort=False).agg(["sum", "size"])
                 texts = {system: f"{n} of {size}" for system, n, size in tallies.itertuples()}
-                counts[REACHED] = {"tolerance": self.tolerance, **texts}
+                counts[MATCHED] = {"tolerance": self.tolerance, **texts}
         counts["in_this_run"] = rankings(means, higher_is_better=measure not in LOWER_IS_BETTER)
         if isinstance(self.protocol, Splits):
             n_marked = lines["system"][lines["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
@@ -322,7 +324,7 @@ def with_verdicts(cells: pd.DataFrame) -> pd.DataFrame:
 
 def reaches(cells: Any, tolerance: float) -> Any:
     """Return whether our figures are at least as good as the printed ones minus a tolerance; False if one is missing."""
-    return _sign(cells) * cells["difference"] >= -tolerance - ROUNDING
+    return _sign(cells) * cells["difference"] >= -tolerance - PRINT_ROUNDING
 
 
 def _sign(cells: Any) -> np.ndarray:

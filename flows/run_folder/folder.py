@@ -250,14 +250,14 @@ def unfinished_runs(output: str, command: str) -> str | None:
 # ---- what a run keeps of the code that made it -----------------------------------------------------------------------
 
 
-PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
+LOGGED_PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
 """The packages that the result of a run depends on."""
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
     installed = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in LOGGED_PACKAGES:
         with suppress(PackageNotFoundError):
             installed[package] = version(package)
     return installed

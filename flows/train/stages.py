@@ -38,7 +38,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.folder import score_test_rows
 from flows.run_folder.results import ClassEvaluation, Evaluation, group_results, scored_rows, threshold_by
 
-FEW_ROWS = 1000
+FEW_OF_CLASS = 1000
 """With fewer rows of a class, out-of-fold scores set the threshold of a feature map that has no operating point. Over 25 tables,
 the G-mean of bins on test rows is then 0.06 higher on average; with more rows it is nowhere higher by 0.005."""
 SIGTERM_SECONDS = 20
@@ -282,7 +282,7 @@ def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingP
     by_default = (
         isinstance(estimator, RankingClassifier)
         and estimator.features is not None
-        and fewest < FEW_ROWS
+        and fewest < FEW_OF_CLASS
         and isinstance(blocks.train, Blocks)
         and not blocks.train.has_groups
     )

@@ -10,7 +10,7 @@ from support.web_server import scraped
 
 from aucdist.engine import workers
 from aucdist.engine.dask import local_client
-from aucdist.engine.workers import FIGURES, KEPT_RUNS, STAGE_SECONDS, performance_report, put_figures
+from aucdist.engine.workers import KEPT_RUNS, RUN_FIGURES, STAGE_SECONDS, performance_report, put_figures
 from aucdist.errors import InputError
 
 
@@ -46,7 +46,7 @@ def test_the_last_figures_of_each_run_are_there(client):
 
 def test_the_page_does_not_grow_with_the_runs(client):
     for i in range(KEPT_RUNS + 3):
-        put_figures(client, f"run {i}", dict.fromkeys(FIGURES, 1.0), {})
+        put_figures(client, f"run {i}", dict.fromkeys(RUN_FIGURES, 1.0), {})
     runs = {labels for name, labels in scrape(client) if name == "aucdist_round"}
     assert runs == {f'run="run {i}"' for i in range(3, KEPT_RUNS + 3)}
 

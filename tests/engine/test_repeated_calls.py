@@ -14,7 +14,7 @@ from aucdist.engine.blocks import LocalBlocks, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import in_threads
 from aucdist.engine.view import ViewBlocks
-from aucdist.engine.worker_calls import MAX_BYTES, Call
+from aucdist.engine.worker_calls import MAX_CALL_BYTES, Call
 
 LARGE = 2**18
 
@@ -61,7 +61,7 @@ def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(mort
     for number in range(20):
         values = r.normal(size=LARGE)
         assert blocks.reduce(add_dots, values) == expected.reduce(add_dots, values)
-        assert in_memory(chain) <= 3 * MAX_BYTES
+        assert in_memory(chain) <= 3 * MAX_CALL_BYTES
         if number == 15:  # its part has to be made again: by all calls, most of which lie in the file
             (address,) = mortal.who_has([chain._parts.futures[0]]).values()
             os.kill(mortal.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
@@ -86,7 +86,7 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(mortal, vie
 
 
 def test_the_file_ends_with_the_last_call_in_it(monkeypatch):
-    monkeypatch.setattr("aucdist.engine.worker_calls.MAX_BYTES", 400)
+    monkeypatch.setattr("aucdist.engine.worker_calls.MAX_CALL_BYTES", 400)
     kept = [Call(start, (np.full(20, 1.0),), NamelessFile())]
     kept += [Call(start, (np.full(size, 2.0),), kept[0].file) for size in (100, 200)]
     before = [call.data for call in kept]

@@ -8,7 +8,7 @@ import pytest
 from support.web_server import scraped as of_prometheus
 
 from aucdist.engine.dask import local_client
-from aucdist.engine.workers import FIGURES, put_figures
+from aucdist.engine.workers import RUN_FIGURES, put_figures
 
 FILE = Path(__file__).resolve().parents[2] / "infra" / "grafana" / "aucdist.json"
 WORDS = {"sum", "by", "rate", "deriv"}  # of PromQL, as far as the dashboard uses it
@@ -24,7 +24,7 @@ def scraped():
     """The labels of each metric that a scheduler and its workers show, each of them scraped as Prometheus does."""
     labels_of = {}
     with local_client(1) as client:
-        put_figures(client, "a-run", dict.fromkeys(FIGURES, 1.0), {"fit": 1.0})
+        put_figures(client, "a-run", dict.fromkeys(RUN_FIGURES, 1.0), {"fit": 1.0})
         client.submit(sum, [1]).result()
         workers = client.scheduler_info()["workers"]
         ports = [worker["services"]["dashboard"] for worker in workers.values()]
@@ -62,7 +62,7 @@ def test_legends_name_labels_that_are_there(board, scraped):
 
 def test_every_figure_of_ours_is_shown(board):
     shown = " ".join(expressions(board))
-    assert not [name for name in (*FIGURES, "aucdist_stage_seconds") if not re.search(rf"\b{name}\b", shown)]
+    assert not [name for name in (*RUN_FIGURES, "aucdist_stage_seconds") if not re.search(rf"\b{name}\b", shown)]
 
 
 def test_panels_are_sound(board):

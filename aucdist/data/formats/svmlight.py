@@ -12,7 +12,7 @@ from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.table_form import is_finite_number
 from aucdist.data.formats.tables import as_arrow, as_numpy
-from aucdist.data.formats.text import SHOWN, excerpt, is_number, problem_with_number
+from aucdist.data.formats.text import SHOWN_OF_TEXT, excerpt, is_number, problem_with_number
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
 
@@ -133,7 +133,7 @@ def _pair_fault(text: Lines, offset: int, fault: int, n_features: int | None, dt
         return f"{excerpt(token)} is not of the form index:value"
     if fault == kernels.TOO_LOW:
         return "index 0, but the first feature is number 1; give `zero_based: true` if it is number 0 here"
-    number = index[:SHOWN].decode()
+    number = index[:SHOWN_OF_TEXT].decode()
     if fault == kernels.TOO_HIGH and n_features is not None:
         return f"index {number}, but there are {n_features} features (`n_features`, or the training data)"
     if fault == kernels.TOO_HIGH:

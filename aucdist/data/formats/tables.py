@@ -33,7 +33,7 @@ from aucdist.parameters import frozen
 
 CellPlace = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
-SHOWN = 40
+SHOWN_OF_CELL = 40
 VALUES_IN_CACHE = 2**17  # values
 
 
@@ -352,13 +352,13 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableFo
             problem += REMEDY_EXACT
         elif problem and math.isfinite(float(plain)):
             problem = f"is too large for {form.dtype}; read it as float64"
-        return problem and f"{cell[:SHOWN]!r} {problem}"
+        return problem and f"{cell[:SHOWN_OF_CELL]!r} {problem}"
     if spelling.is_missing_number(cell):
         return None if form.missing else f"the value is missing ({cell!r}); {REMEDY}"
     if cell.lower().lstrip("+-") in ("inf", "infinity"):
-        return f"{cell[:SHOWN]!r} is not finite"
+        return f"{cell[:SHOWN_OF_CELL]!r} is not finite"
     if not spelling.plain and is_finite_number(cell):
-        return f"{cell[:SHOWN]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
+        return f"{cell[:SHOWN_OF_CELL]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
     remedy = (
         "if the column holds categories, list it under `categorical`; if it stands for a missing value, list it under "
         "`missing_values`"
@@ -368,7 +368,7 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableFo
             "where numbers have a decimal comma, thousands separators or a currency, say so (`decimal`, `thousands`, `symbols`; "
             "`aucdist init` finds them); if the column holds categories, list it under `categorical`"
         )
-    return f"{cell[:SHOWN]!r} is not a number; {remedy}"
+    return f"{cell[:SHOWN_OF_CELL]!r} is not a number; {remedy}"
 
 
 def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError, unknown
 
-SHOWN = 40  # characters of an invalid text in a message
+SHOWN_OF_TEXT = 40  # characters of an invalid text in a message
 MAX_DIGITS = 400  # a float64 cannot hold more digits
 MAX_OF_ROW = 2**18  # bytes of a row without its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
@@ -38,7 +38,7 @@ def not_utf8(text: str) -> str | None:
 
 def excerpt(raw: bytes) -> str:
     """Return an invalid text for a message."""
-    return repr(raw[: 4 * SHOWN].decode(errors="replace")[:SHOWN])
+    return repr(raw[: 4 * SHOWN_OF_TEXT].decode(errors="replace")[:SHOWN_OF_TEXT])
 
 
 def problem_with_number(raw: bytes, value: float) -> str | None:

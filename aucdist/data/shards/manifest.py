@@ -39,7 +39,7 @@ from aucdist.errors import InputError, Json, as_input_error
 from aucdist.kernels.rows import CsrRows
 
 FORMAT = 2
-REPAIR = "Copy the shards again, or run `aucdist shard` again"
+SHARD_AGAIN = "Copy the shards again, or run `aucdist shard` again"
 CURRENT = "CURRENT"
 MANIFEST_NAME = re.compile(r"manifest-([0-9a-f]{16})\.json")
 SHARD_NAME = re.compile(r".*/shard-\d{5}-[0-9a-f]{16}\.parquet")
@@ -182,7 +182,7 @@ def read_manifest(url: str) -> Manifest:
     pointer = files.read_bytes(f"{url}/{CURRENT}").decode(errors="replace").strip()
     if not MANIFEST_NAME.fullmatch(pointer):
         raise InputError(
-            f"{files.shown(url)}/{CURRENT} is damaged: {pointer[:80]!r} is not the name of a manifest. {REPAIR}"
+            f"{files.shown(url)}/{CURRENT} is damaged: {pointer[:80]!r} is not the name of a manifest. {SHARD_AGAIN}"
         )
     return _generation(f"{url}/{pointer}")
 
@@ -192,7 +192,7 @@ def _generation(url: str) -> Manifest:
     where = files.shown(url)
     data = files.read_bytes(url)
     if MANIFEST_NAME.fullmatch(url.rpartition("/")[2])[1] != files.sha256_of(data)[:16]:  # type: ignore[index]
-        raise InputError(f"{where} is damaged: its checksum is not the one in its name. {REPAIR}")
+        raise InputError(f"{where} is damaged: its checksum is not the one in its name. {SHARD_AGAIN}")
     version = parse_checked(data, _Version, where).format
     if version > FORMAT:
         raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
@@ -205,9 +205,9 @@ def _generation(url: str) -> Manifest:
     manifest = replace(parse_checked(json.dumps(content).encode(), Manifest, where), url=url)
     shards = manifest.shards
     if _totals(shards) != (manifest.n_samples, manifest.n_pos, manifest.n_neg):
-        raise InputError(f"{where} is damaged: the totals are not the sums over the shards. {REPAIR}")
+        raise InputError(f"{where} is damaged: the totals are not the sums over the shards. {SHARD_AGAIN}")
     if not shards:
-        raise InputError(f"{where} is damaged: it has no shards. {REPAIR}")
+        raise InputError(f"{where} is damaged: it has no shards. {SHARD_AGAIN}")
     return manifest
 
 
@@ -223,18 +223,18 @@ def read_schema(manifest: Manifest) -> Schema:
     url = manifest.url_of(manifest.features)
     data, where = files.read_bytes(url), files.shown(url)
     if files.sha256_of(data) != manifest.features.sha256:
-        raise InputError(f"{where} is truncated or altered: its checksum is not the one in the manifest. {REPAIR}")
+        raise InputError(f"{where} is truncated or altered: its checksum is not the one in the manifest. {SHARD_AGAIN}")
     with as_input_error(f"{where} is not a valid Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     if table.num_rows != manifest.form.n_features:
         raise InputError(
-            f"{where} has {table.num_rows} features, but the manifest says {manifest.form.n_features}. {REPAIR}"
+            f"{where} has {table.num_rows} features, but the manifest says {manifest.form.n_features}. {SHARD_AGAIN}"
         )
     if "name" not in table.column_names or table["name"].type != pa.string() or table["name"].null_count:
-        raise InputError(f"{where} is damaged: it has no column of names. {REPAIR}")
+        raise InputError(f"{where} is damaged: it has no column of names. {SHARD_AGAIN}")
     names = tuple(table["name"].to_pylist())
     if len(set(names)) < len(names) or "" in names:
-        raise InputError(f"{where} is damaged: two features have the same name, or one has none. {REPAIR}")
+        raise InputError(f"{where} is damaged: two features have the same name, or one has none. {SHARD_AGAIN}")
     return replace(manifest.schema, feature_names=names)
 
 
@@ -284,17 +284,17 @@ def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
     is_intact = (len(data), zlib.crc32(data)) == (shard.size, shard.crc32)
     if not is_intact or (by_sha256 and files.sha256_of(data) != shard.sha256):
         raise InputError(
-            f"{where} is truncated or altered: its size or checksum is not the one in the manifest. {REPAIR}"
+            f"{where} is truncated or altered: its size or checksum is not the one in the manifest. {SHARD_AGAIN}"
         )
     try:
         block = from_parquet(data, manifest.form, index)
     except InputError as e:
-        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
+        raise InputError(f"{where} is damaged: {e}. {SHARD_AGAIN}") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
-        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}. {REPAIR}") from None
+        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}. {SHARD_AGAIN}") from None
     if (block.n_samples, block.n_pos) != (shard.rows, shard.positives):
         raise InputError(
-            f"{where} is damaged: its numbers of rows and positives are not those in the manifest. {REPAIR}"
+            f"{where} is damaged: its numbers of rows and positives are not those in the manifest. {SHARD_AGAIN}"
         )
     return block
 
@@ -311,7 +311,7 @@ def verify_shard(url: str, index: int) -> str | None:
         manifest = read_manifest(url)
         block, shard = read_shard(manifest.url, index, by_sha256=True), manifest.shards[index]
         fault = _fault(block, shard, manifest)
-        return f"{files.shown(manifest.url_of(shard))}: {fault}. {REPAIR}" if fault else None
+        return f"{files.shown(manifest.url_of(shard))}: {fault}. {SHARD_AGAIN}" if fault else None
     except InputError as e:
         return str(e)
 

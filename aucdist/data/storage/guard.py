@@ -232,7 +232,7 @@ OPENERS: dict[str, Callable[[io.BytesIO, str], Any]] = {
     ".xz": lambda raw, _: lzma.LZMAFile(raw),  # noqa: SIM115
     ".zst": lambda raw, _: importlib.import_module("pyarrow").CompressedInputStream(raw, "zstd"), ".zip": _zip,
 }  # fmt: skip
-FIRST_BYTES = {
+MAGIC_BYTES = {
     b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"PK\x03\x04": ".zip",
 }  # fmt: skip
 """The first bytes of compressed files, by format."""
@@ -247,7 +247,7 @@ def packing_of(url: str, head: bytes = b"") -> str:
     suffix = Path(name_of(url)).suffix.lower()
     if suffix in OPENERS:
         return suffix
-    kind = next((kind for first, kind in FIRST_BYTES.items() if head.startswith(first)), "")
+    kind = next((kind for first, kind in MAGIC_BYTES.items() if head.startswith(first)), "")
     return "" if kind == ".zip" and (suffix == ".xlsx" or WORKBOOK_MEMBER in head) else kind
 
 

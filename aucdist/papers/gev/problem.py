@@ -39,7 +39,7 @@ from aucdist.solvers.signs import blocked, project_onto_cone
 
 MAX_FEATURES = 2000
 """Matrices of second moments are used up to this many features; they take 32 MB each."""
-CHUNK = 2**17
+ROW_BYTES = 2**17
 """The number of bytes of rows that are processed at a time, so that they stay in the cache of a core between two
 uses."""
 
@@ -222,7 +222,7 @@ def evaluate(block: Block, theta: ndarray, loss: LinkLoss) -> Summary:
     """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
-    at_a_time = min(max(CHUNK // (8 * (d + 1)), 64), 4096) if isinstance(block.rows, DenseRows) else 256
+    at_a_time = min(max(ROW_BYTES // (8 * (d + 1)), 64), 4096) if isinstance(block.rows, DenseRows) else 256
     evaluate_rows(LabelledRows.of(block), theta, loss.terms, at_a_time, gradients, sums)
     return {"gradients": gradients, "sums": sums}
 

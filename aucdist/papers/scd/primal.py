@@ -40,7 +40,7 @@ from aucdist.parameters import SWITCH, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
-PENALTIES = ("l1", "l2")
+PENALTY_NAMES = ("l1", "l2")
 
 ClassWeight = tuple[float, float]
 """The factors of the sample weights of the negative and of the positive rows."""
@@ -157,7 +157,7 @@ class PrimalState:
         self, blocks: Blocks, lam: float, start: ndarray | None, average: bool, *, penalty: str = "l2",
         intercept: bool = False, class_weight: ClassWeight = EQUAL,
     ):  # fmt: skip
-        OneOf(PENALTIES).check("penalty", penalty)
+        OneOf(PENALTY_NAMES).check("penalty", penalty)
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(
@@ -279,7 +279,7 @@ FIRST_STEP_FACTOR = 4.0
 """The factor for `PrimalSolver.first_step`. It is large because one weight moves at a time and the next step uses its new
 value."""
 
-NOTHING = np.zeros(0)
+NO_VALUES = np.zeros(0)
 
 
 def signed_columns(block: Block) -> Rows:
@@ -298,8 +298,8 @@ class ColumnMemory(NamedTuple):
     columns: Rows
     shares: ndarray
     n_sweeps: int = 0
-    w: ndarray = NOTHING
-    margins: ndarray = NOTHING
+    w: ndarray = NO_VALUES
+    margins: ndarray = NO_VALUES
 
 
 def column_epoch(
@@ -325,7 +325,7 @@ def column_epoch(
         steps = ColumnSteps(
             seed, term.has_corners, lam, step_length(term, eta, number), FIRST_STEP_FACTOR / np.sqrt(number)
         )
-        labels, moved = (block.y.astype(np.float64), w) if intercept else (NOTHING, w[:-1])
+        labels, moved = (block.y.astype(np.float64), w) if intercept else (NO_VALUES, w[:-1])
         column_steps(kept.columns, labels, shares, steps, margins, moved)
     return kept._replace(n_sweeps=number, w=w.copy(), margins=margins), w, summary
 

@@ -30,7 +30,7 @@ from aucdist.solvers.rounding import EPS, Rounding
 COMBINATIONS = ("add", "average")
 ALL = "all"
 
-CHUNK = 2**14
+PAIRS_AT_ONCE = 2**14
 """The number of pairs that are drawn at a time. They fit into the second-level cache of a core."""
 
 
@@ -183,13 +183,13 @@ class PairSteps:
         return after if self.alone else own_part + (self.gamma / self.sigma) * (after - before)
 
     def draws(self, block: Block, memory: SamplingMemory, turn: "Turn") -> Iterator[tuple[int, ndarray]]:
-        """Yield the pairs of the block's steps of a round, `CHUNK` at a time, after the number of steps before them.
+        """Yield the pairs of the block's steps of a round, `PAIRS_AT_ONCE` at a time, after the number of steps before them.
 
         The same array is overwritten each time.
         """
         n_steps, key = int(turn.steps_of_blocks[block.index]), block_seed(self.seed, 0, block.index)
-        first, buffer = memory.steps_taken, np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
-        for taken in range(0, n_steps, CHUNK):
+        first, buffer = memory.steps_taken, np.empty((min(n_steps, PAIRS_AT_ONCE), 3), dtype=np.int64)
+        for taken in range(0, n_steps, PAIRS_AT_ONCE):
             drawn = buffer[: n_steps - taken]
             (draw_in_order if self.shuffled else draw_any)(key, first + taken, memory.places, drawn)
             yield taken, drawn

@@ -33,7 +33,7 @@ VALUE_AT_ZERO = 1.0
 MIN_IMPROVEMENT = 1e-9
 """The largest relative gap of a closed form. If it is larger, the closed form has lost digits."""
 
-CHUNK = 2**18
+CENTRED_AT_ONCE = 2**18
 """The number of values that are centred at a time, so that they fit into the second-level cache of a core."""
 
 MIN_ROWS = 1024
@@ -45,7 +45,7 @@ FACTORS = ("corrected", "print")
 
 def slices_of_rows(block: Block) -> Iterator[slice]:
     """Yield which rows are centred at a time."""
-    step = max(MIN_ROWS, CHUNK // max(block.n_features, 1))
+    step = max(MIN_ROWS, CENTRED_AT_ONCE // max(block.n_features, 1))
     for first in range(0, block.n_samples, step):
         yield slice(first, first + step)
 

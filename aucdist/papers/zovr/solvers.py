@@ -68,7 +68,7 @@ from aucdist.parameters import above_0, count, frozen, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
-NOTHING = np.empty((0, 0))
+NO_MATRIX = np.empty((0, 0))
 """An empty array in place of products and slopes, before the directions of a round are drawn."""
 
 N_DIRECTIONS = 30
@@ -130,7 +130,7 @@ def set_up_margins(
     pull = block.y * np.where(block.y > 0, weight_neg / weight_pos, weight_pos / weight_neg)
     first = -1 if offsets is None else int(offsets[block.index])
     zeros = np.zeros(block.n_samples)
-    made = MarginMemory(block.y, share, pull, zeros, zeros, first, NOTHING, NOTHING)
+    made = MarginMemory(block.y, share, pull, zeros, zeros, first, NO_MATRIX, NO_MATRIX)
     return made, combined(block, made, share * pull)
 
 
@@ -153,7 +153,7 @@ def evaluate_margins(
     `offset`: alpha - lam1 c with `gram`, else None.
     """
     scores = memory.scores + memory.moves @ vector if memory.moves.shape[1] else block.scores(vector)
-    memory = replace(memory, scores=scores, moves=NOTHING, slopes=NOTHING)
+    memory = replace(memory, scores=scores, moves=NO_MATRIX, slopes=NO_MATRIX)
     margins = memory.y * memory.scores
     losses = np.maximum(0.0, 1.0 - margins)
     below = memory.share * (margins < 1.0)
@@ -320,7 +320,7 @@ def project_on_directions(
     directions = random_directions(shape, seed)
     products = block.scores(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
     moves = np.ascontiguousarray(products, dtype=np.float64)
-    slopes = NOTHING
+    slopes = NO_MATRIX
     summary: Summary = {}
     if reduced:
         y = memory.y[:, np.newaxis]

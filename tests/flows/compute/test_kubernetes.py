@@ -181,7 +181,7 @@ def test_a_secret_that_a_node_does_not_know_yet_is_waited_for(monkeypatch: pytes
 @pytest.mark.parametrize("deployments", [[], [failure("exceeded quota: aucdist")]])
 def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(deployments, monkeypatch):
     monkeypatch.setattr(running, "Api", lambda namespace: MakeBelieve([], deployments))
-    monkeypatch.setattr(running, "PATIENCE", 0.02)
+    monkeypatch.setattr(running, "FAULT_SECONDS", 0.02)
     with pytest.raises(RunError, match=r"no scheduler after 0.02 s"), running.dask_cluster(config(timeout=300), "run"):
         pass
 
@@ -208,7 +208,7 @@ def test_run_outside_the_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> 
     def unknown(host: str, port: None) -> None:
         raise OSError(f"no {host}")
 
-    monkeypatch.setattr(running, "PATIENCE", 0.01)
+    monkeypatch.setattr(running, "FAULT_SECONDS", 0.01)
     message = r"the name here-scheduler.aucdist does not resolve here: .*must itself be in"
     with pytest.raises(InputError, match=message), connected(api, monkeypatch, unknown, name="here"):
         pass

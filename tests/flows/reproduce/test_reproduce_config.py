@@ -13,7 +13,7 @@ from support.small_paper import load_paper, only, paper, run, write
 from aucdist.errors import InputError
 from flows.config.loading import configs_folder
 from flows.reproduce.page import render_paper_page, summary_entries
-from flows.reproduce.run import KINDS
+from flows.reproduce.run import EXPERIMENTS
 from flows.reproduce.scores import Scores
 
 
@@ -117,7 +117,7 @@ def test_quick_changes_only_the_given_keys(tmp_path: Path) -> None:
 
 
 def test_kinds_are_registered_under_their_names() -> None:
-    for name, kind in KINDS.items():
+    for name, kind in EXPERIMENTS.items():
         assert get_args(kind.model_fields["kind"].annotation) == (name,)
 
 

@@ -118,7 +118,7 @@ class Words(ExperimentKind):
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # these kinds are not in the table of kinds
 def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(engine.KINDS, "squares", Squares)
+    monkeypatch.setitem(engine.EXPERIMENTS, "squares", Squares)
     kinds = {"a": Squares(kind="squares", title="Squares"), "b": Words(kind="words", title="nothing <to> run")}
     config = Paper(paper="x", title="A paper", experiments={}, quick={}, output=str(tmp_path))
     result = engine.reproduce(config.model_copy(update={"experiments": kinds}), QUIET)

@@ -90,7 +90,7 @@ def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_pat
 def test_without_a_target_the_threshold_of_a_map_has_the_best_g_mean_of_unseen_scores(
     tmp_path: Path, monkeypatch: Any, features: dict[str, Any] | None, few_rows: int, set_on: str
 ) -> None:
-    monkeypatch.setattr("flows.train.stages.FEW_ROWS", few_rows)
+    monkeypatch.setattr("flows.train.stages.FEW_OF_CLASS", few_rows)
     settings = [f"model.features={json.dumps(features)}", "data.scale=none", "model.tol=2e-3", "model.max_fpr=null"]
     result = run(tmp_path, *settings)
     assert "operating_point" not in result

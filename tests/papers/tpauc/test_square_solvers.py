@@ -231,7 +231,7 @@ ZERO = Moments(0.0, np.zeros(1), np.zeros(1))
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
 def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
-    monkeypatch.setattr("aucdist.papers.tpauc.moments.CHUNK", 20)
+    monkeypatch.setattr("aucdist.papers.tpauc.moments.CENTRED_AT_ONCE", 20)
     monkeypatch.setattr("aucdist.papers.tpauc.moments.MIN_ROWS", 1)
     X, y, weight = problem(weighted=weighted)
     blocks = into_blocks(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
