@@ -150,21 +150,10 @@ def single_interaction() -> None:
     assert len(model.shapes().interactions) == 1
 
 
-def dead_interactions() -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(600, 2))
-    labels = rows[:, 0] * rows[:, 1] + random.normal(size=600) > 0
-    model = PairwiseHingeClassifier(
-        features={"map": "bins", "interactions": 1}, monotone={0: "increasing", 1: "decreasing"}
-    ).fit(rows, labels)
-    assert all(np.ptp(pair.values) == 0 for pair in model.shapes().interactions)
-
-
 CHECKS: list[tuple[str, str, Callable[[], None]]] = [
     ("how-to/feature-maps", "1/(C n) for `LinkClassifier`", liblinear),
     ("how-to/feature-maps", "similarity to 512 landmark rows", landmarks),
     ("how-to/feature-maps", "Landmarks do not accept missing values", missing_values_of_landmarks),
-    ("how-to/explaining", "If these have opposite directions, its weights are 0", dead_interactions),
     ("how-to/feature-maps", "With only two features there is only one interaction", single_interaction),
     ("how-to/metrics", "accept only the weights 0 and 1", interval_weights),
     ("certificate", "0.001 by default (1e-6 for `LinkClassifier`)", default_tols),

@@ -106,6 +106,7 @@ def test_maps_weights_and_penalties_compose():
         (PairwiseHingeClassifier(grade_weight="one"), "same", {}, "all rows have the grade 1"),
         (PairwiseHingeClassifier(), "y", {"groups": 2}, "row 3"),
         (PairwiseHingeClassifier(max_fpr=0.1), "y", {"groups": 1}, "set both to None"),
+        (PairwiseHingeClassifier(max_false_positives=5), "y", {"groups": 1}, "set both to None"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(model, labels, options, message):
