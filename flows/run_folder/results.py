@@ -209,7 +209,7 @@ def run_result(fitted: FittedRun, run: str) -> Json:
             with warnings.catch_warnings(action="ignore"):  # `evaluate` has warned of few rows
                 interval = average_precision_interval(test_counts)
         result |= {
-            "metrics": {name: only[name] for name in names} | {f"{names[-1]}_interval": _bounds(interval)},
+            "metrics": {name: only[name] for name in names} | {f"{names[-1]}_interval": _limits(interval)},
             "certificate": only["certificate"],
             "groups": fitted.evaluation.groups,
             "operating_point": only.get("operating_point"),
@@ -224,7 +224,7 @@ def run_result(fitted: FittedRun, run: str) -> Json:
     return jsonable({key: value for key, value in result.items() if value is not None})
 
 
-def _bounds(interval: Any) -> list[float] | None:
+def _limits(interval: Any) -> list[float] | None:
     return interval and [interval.low, interval.high]
 
 
@@ -283,7 +283,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         "train_auc": auc(measured.train),
         "test_pos": test_pos,
         "test_auc": tested and auc(tested),
-        "test_auc_interval": _bounds(measured.interval),
+        "test_auc_interval": _limits(measured.interval),
         "test_average_precision": tested and average_precision(tested),
         "recall": recalled,
         "precision": precise,
@@ -312,7 +312,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
             row_costs = Costs(**requirement["cost"]).of_rows(positive, rows["cost"].to_numpy())
             point["expected_cost"] = {
                 "value": mean_cost(wrong, row_costs, weight),
-                "interval": _bounds(DecisionCosts.of(positive, wrong, row_costs).interval())
+                "interval": _limits(DecisionCosts.of(positive, wrong, row_costs).interval())
                 if weight is None
                 else None,
                 "without_model": min(mean_cost(wrong_rows, row_costs, weight) for wrong_rows in (positive, ~positive)),
@@ -337,7 +337,7 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
     point: Json = {"target": requirement, "threshold": 0.0, "rows": rows} | {
-        name: {"value": value, "interval": _bounds(getattr(intervals, name, None))} for name, value in rates.items()
+        name: {"value": value, "interval": _limits(getattr(intervals, name, None))} for name, value in rates.items()
     }
     if intervals is not None:
         point |= {"n_alerts": int(flagged), "n_rows": int(n_rows), "n_pos": counts.rows_pos}
@@ -348,7 +348,7 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
         spread = None if counts.weighted else expected_cost_interval(counts, threshold, **vars(costs))
         point["expected_cost"] = {
             "value": expected_cost(counts, threshold, **vars(costs)),
-            "interval": _bounds(spread),
+            "interval": _limits(spread),
             "without_model": min(costs.miss * counts.n_pos, costs.false_positive * counts.n_neg) / n_rows,
         }
     return point
@@ -470,7 +470,7 @@ def group_results(
     with suppress(InputError):  # no group has a pair
         counts["metrics"] = {
             name: {
-                "value": metric.mean, "interval": _bounds(metric.interval()), "groups": len(metric.values),
+                "value": metric.mean, "interval": _limits(metric.interval()), "groups": len(metric.values),
                 "without": metric.n_without,
             }
             for name in REPORTED_WITHIN_GROUPS
