@@ -114,7 +114,7 @@ def render_run_page(report: Report) -> str:
     Raises InputError if the training or the test scores of two classes have one class only.
     """
     values, search = _several(report) if "classes" in report.run else _two_classes(report), report.run.get("search")
-    if search is not None:
+    if search:
         values["sentences"].append(("Search", search_verdict(search)))
     return render_template(
         Path(__file__).with_name("run.html"),
@@ -240,7 +240,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
     ]
     if groups := run.get("groups", {}):
         sentences[:0] = group_rows(groups)[::-1]
-    if (point := run.get("operating_point")) is not None:
+    if point := run.get("operating_point"):
         sentences[:0] = [row for row in point_rows(point, run.get("baselines", ())) if row[0] not in TILES]
     else:
         sentences.insert(0, ("Threshold", _default_threshold(run)))
@@ -291,7 +291,7 @@ def _population_text(report: Report) -> str:
     """Describe the rows or pairs over which the objective is a mean."""
     train, _ = report.classes[0]
     pos, neg = train.rows_pos, train.rows_neg
-    if (groups := report.run.get("groups")) is not None and report.of_pairs:
+    if (groups := report.run.get("groups")) and report.of_pairs:
         graded = "rows with different grades" if groups["graded"] else "a positive and a negative row"
         return f"over all pairs of {graded}" + (
             f" of one of {groups['with_pairs']:,} groups" if groups["grouped"] else ""
@@ -373,7 +373,7 @@ def _decision(report: Report, shown: ScoreCounts, rows: str) -> Json:
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
     """Return the table of thresholds: rates for some shares of flagged rows, and at the threshold of the model."""
     cost = report.run.get("operating_point", {}).get("target", {}).get("cost")
-    if cost is not None and decisions.Costs(**cost).differ_by_row:
+    if cost and decisions.Costs(**cost).differ_by_row:
         cost = None  # the counts do not contain the costs of single rows
     n = shown.n_pos + shown.n_neg
     cuts = {decisions.threshold_at(shown, alerts=share) for share in SHARES if share * n >= 1}
@@ -390,7 +390,7 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
             "precision": decisions.precision(table) if alerts else None,
             "point": None if shown.weighted else decisions.operating_point(shown, cut),
         }
-        if cost is not None:
+        if cost:
             row["cost"] = decisions.expected_cost(shown, cut, **cost)
             row["spread"] = None if shown.weighted else decisions.expected_cost_interval(shown, cut, **cost)
         if alerts or row["chosen"]:
@@ -445,7 +445,7 @@ def _several(report: Report) -> Json:
 
 
 def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return ", ".join(names[:8]) + f" and {len(names) - 8} more" * (len(names) > 8)
 
 
 def _roc_pairs(counts: ScoreCounts) -> list[tuple[float, float]]:

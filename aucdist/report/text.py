@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aucdist.errors import Json
+from aucdist.errors import Json, counted
 from aucdist.extras import load_optional
 
 SET_ON = {
@@ -56,7 +56,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
                     metrics.get("test_average_precision"), metrics.get("test_average_precision_interval")
                 ),
             ),
-            ("Other models", others or None),
+            ("Other models", others),
             *(group_rows(run["groups"]) if "groups" in run else []),
             *(point_rows(point, baselines) if point else []),
             ("Train AUC", auc_text(metrics["train_auc"])),
@@ -106,7 +106,7 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
     if not groups["grouped"]:
         return []
     without = groups["without_pairs"]
-    rest = "" if not without else f"; {without:,} more have rows of one class only and do not count"
+    rest = f"; {without:,} more have rows of one class only and do not count" if without else ""
     rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
     for name, metric in groups["metrics"].items():
         equally = " with equal weights" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
@@ -152,10 +152,11 @@ def _beside_target(point: Json) -> str:
     side, sign = ("below", -1) if bound == "least" else ("above", 1)
     value, ends = point[name]["value"], point[name]["interval"] or ()
     over = [sign * (n_rows * rate - limit) for rate in (value, *ends)]
-    result = "meets the target" if over[0] <= 0 else f"is {side} the target"
+    kept = over[0] <= 0
+    result = "meets the target" if kept else f"is {side} the target"
     if min(over) <= 0 < max(over):
-        result += f". The target lies in the interval, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
-    elif ends and over[0] > 0:
+        result += f". The interval contains the target, so on new rows the target may be {'missed' if kept else 'met'}"
+    elif ends and not kept:
         result += NOT_CHANCE
     measured = _rate_text(point[name])
     if "per" in point["target"]:
@@ -186,13 +187,14 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 
 
 def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
-    """Return (label, text) for a threshold: its result, how it was set, and other models with as many alerts.
+    """Return (label, text) for a threshold: its result, how it was set, and other models with the same number of alerts.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     `baselines`: those of the run.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
-    flagged, right, missed, others, costs = f"{share} of the {rows} rows", "", "", "", ""
+    flagged = f"{share} of the {rows} rows"
+    right = missed = others = costs = ""
     if "n_pos" in point:  # rows without weights, of a run of this version
         n_alerts, n_pos = point["n_alerts"], point["n_pos"]
         n_right = round(point["recall"]["value"] * n_pos)
@@ -201,18 +203,19 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         right = f": {n_right:,} of the {n_alerts:,} flagged {'row is' if n_alerts == 1 else 'rows are'} positive"
         missed = f": {n_pos - n_right:,} of {n_pos:,} positive {'row is' if n_pos == 1 else 'rows are'} missed"
         if n_alerts and baselines:
-            others = f"With {n_alerts:,} alerts each, this model finds {n_right:,} positive rows"
+            others = f"With {counted(n_alerts, 'alert')} each, this model finds {counted(n_right, 'positive row')}"
             for row in baselines:
-                others += f"; {row['name']} finds {row['rates']['recall'] * n_pos:,.0f}"
+                name, n_found = row["name"], round(row["rates"]["recall"] * n_pos)
+                others += f". {name[0].upper()}{name[1:]} finds {n_found:,}, which is {_more_text(n_found - n_right)}"
                 if test := row["differences"].get("recall"):  # whole rows, and no interval gets narrower
-                    low, high = math.floor(n_pos * test["low"] + 1e-6), math.ceil(n_pos * test["high"] - 1e-6)
-                    others += f" (95 % interval of the difference {low} to {high})"
+                    ends = math.floor(n_pos * test["low"] + 1e-6), math.ceil(n_pos * test["high"] - 1e-6)
+                    others += f" (95 % interval: {' to '.join(map(_more_text, ends))})"
             others += ". A difference may be chance if its interval contains 0."
-    if (expected := point.get("expected_cost")) is not None:
+    if expected := point.get("expected_cost"):
         value, without = (number_text(100 * expected[name]) for name in ("value", "without_model"))
-        ends = ends_text(expected["interval"], lambda end: number_text(100 * end))
+        interval = ends_text(expected["interval"], lambda end: number_text(100 * end))
         costs = (
-            f"Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
+            f"Wrong decisions cost {value} per 100 {rows} rows{interval}. Without a model, the cheaper of flagging all rows and "
             f"flagging none would cost {without}."
         )
     described = {
@@ -223,14 +226,18 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         "Threshold": set_for_text(point),
         "Target": _beside_target(point),
         "Guarantee": guarantee_text(point),
-        "As many alerts": others,
+        "Equal number of alerts": others,
     }
     return [(label, text) for label, text in described.items() if text]
 
 
+def _more_text(n: int) -> str:
+    return f"{abs(n):,} {'fewer' if n < 0 else 'more'}" if n else "the same number"
+
+
 def guarantee_text(point: Json) -> str:
     """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
-    if (guarantee := point.get("guarantee")) is None:
+    if not (guarantee := point.get("guarantee")):
         return ""
     goal, (noun, bound) = target_text({guarantee["metric"]: guarantee["target"]}), GUARANTEES[guarantee["metric"]]
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
@@ -292,7 +299,7 @@ def value_text(value: Any) -> str:
     """Return the value of a parameter as text; for a feature map, its name and its parameters."""
     if isinstance(value, Mapping):
         arguments = [
-            f"{v} interaction{'s' * (v != 1)}" if name == "interactions" else f"{name} {value_text(v)}"
+            counted(v, "interaction") if name == "interactions" else f"{name} {value_text(v)}"
             for name, v in value.items()
             if name != "map"
         ]
@@ -352,7 +359,7 @@ def proved_excess(certificate: Json) -> float | None:
     relative to the primal value.
     """
     primal, dual = certificate["primal"], certificate["dual"]
-    if primal is None or dual is None or not math.isfinite(primal) or not dual >= 0:
+    if primal is None or dual is None or not math.isfinite(primal):
         return None
     if primal <= dual:
         return 0.0

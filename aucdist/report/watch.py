@@ -153,10 +153,10 @@ def _metric(name: str, records: Sequence[Json]) -> Json:
     """Return the picture of a metric: its intervals, and those on the test rows."""
     values = _values(name, records)
     on_test_rows = _values(name, [record["performance"] or {} for record in records], "on_test_rows")
-    shown = [v for v in [*values, *on_test_rows] if v is not None]
+    shown = [v for v in [*values, *on_test_rows] if v]
     return {
         "name": NAMES[name],
-        "last": _interval([v for v in values if v is not None][-1]),
+        "last": _interval([v for v in values if v][-1]),
         "values": values,
         "on_test_rows": on_test_rows,
         "alarmed": _alarmed(records, name),

@@ -169,7 +169,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
         "95 % interval",
         "Training rows 3,000",
         "Positive class a", "lam: 0.001", "height", "The list has the 2 largest of 3 weights", "95 % band, test",
-        "aucdist train r1/config.yaml runs it again", "python 3.11", "Passes of the fit 40",
+        "aucdist train r1/config.yaml repeats the run", "python 3.11", "Passes of the fit 40",
     ):  # fmt: skip
         assert expected in text
     assert "Before you rely on this run" not in text
@@ -179,7 +179,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     assert page.index('title="height"') < page.index('title="age"')
     order = [
         "Test AUC",
-        "in this share of all pairs the positive row scores higher",
+        "The positive row scores higher in this share of all pairs.",
         "Threshold No operating",
         "ROC curve",
     ]
@@ -216,7 +216,10 @@ def test_what_the_certificate_is_over(report, page):
 def test_the_average_precision_has_its_interval(report):
     run = report.run | {"metrics": report.run["metrics"] | {"test_average_precision_interval": [0.40123, 0.6]}}
     shown = text_of(render_run_page(replace(report, run=run)))
-    assert "95 % interval 0.4012 to 0.6000; mean precision at the positive rows; a random order has 0.2" in shown
+    assert (
+        "95 % interval 0.4012 to 0.6000. The mean of the precision at each positive row. A random order would have 0.2."
+        in shown
+    )
 
 
 def test_confusion_matrix_is_that_of_the_threshold(report, page):

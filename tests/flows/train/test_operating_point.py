@@ -155,7 +155,7 @@ def point(target: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"target": target, "rows": "test"} | rates | more
 
 
-MAY = ". The target lies in the interval, so new rows may {} it"
+MAY = ". The interval contains the target, so on new rows the target may be {}"
 ADVICE = " by more than chance explains"
 
 
@@ -163,8 +163,8 @@ ADVICE = " by more than chance explains"
     ("target", "said", "result"),
     [
         ({"fpr": 0.001}, "a false positive rate of at most 0.1 %", f"is above the target{ADVICE}"),
-        ({"fpr": 0.0105}, "a false positive rate of at most 1.05 %", f"is above the target{MAY.format('meet')}"),
-        ({"fpr": 0.011}, "a false positive rate of at most 1.1 %", f"meets the target{MAY.format('miss')}"),
+        ({"fpr": 0.0105}, "a false positive rate of at most 1.05 %", f"is above the target{MAY.format('met')}"),
+        ({"fpr": 0.011}, "a false positive rate of at most 1.1 %", f"meets the target{MAY.format('missed')}"),
         ({"fpr": 0.02}, "a false positive rate of at most 2 %", "meets the target"),
         ({"alerts": 0.015}, "a share of alerts of at most 1.5 %", "is above the target"),  # without an interval
         ({"alerts": 15, "per": "1000 rows"}, "at most 15 alerts in 1000 rows", "is above the target"),
@@ -191,7 +191,7 @@ def test_sentences_count_alerts_and_those_of_a_day() -> None:
     assert rows["Flagged"] == "89 of 4,450 test rows (2.0 %, 8.9 a day)."
     assert rows["Precision"] == "40.0 %: 40 of the 89 flagged rows are positive."
     assert rows["Recall"] == "67.1 % (95 % interval 61.0 % to 72.0 %): 20 of 60 positive rows are missed."
-    assert rows["Target"].endswith(f"8.9 a day (95 % interval 7.57 to 10.7), is above the target{MAY.format('meet')}.")
+    assert rows["Target"].endswith(f"8.9 a day (95 % interval 7.57 to 10.7), is above the target{MAY.format('met')}.")
     assert "Target" not in dict(point_rows(point(a_day)))  # it is not known how many test rows a day has
     numbers["n_alerts"] = 0
     nothing = dict(point_rows(point({"precision": 0.6}, alerts={"value": 0, "interval": None}, **numbers)))
