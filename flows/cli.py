@@ -22,7 +22,7 @@ _TABLE = Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 COMMANDS = tuple(Command(name, **row) for name, row in tomllib.loads(_TABLE).items())
 """All commands. tests/flows/test_commands.py checks that deployments, configuration reference and documentation have them."""
 
-GROUPS = {"data": "The catalog of data sets, and what is in a data set."}
+GROUPS = {"data": "List, download, preview and verify data sets."}
 """The groups of commands, with their descriptions."""
 
 

@@ -31,7 +31,7 @@ DEFAULT_ROWS = 10
 COMPARISONS = {
     "compared_with_most_favourable": "compared with the most favourable values",
     "compared_with_average": "compared with the average row",
-    "rare_in_queue": "of these, in few rows of the queue",
+    "rare_in_queue": "of these, the reasons that few rows of the queue share",
 }
 SHARED = 0.2
 """A reason that this share of the rows of a queue have does not tell them apart."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, counted
 from aucdist.parameters import frozen
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Labels:
             for name, n in self.counts().items():
                 if name not in sign:
                     raise InputError(
-                        f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: "
+                        f"{where}: class {name!r} ({counted(n, 'row')}) is not among the classes of the training data: "
                         f"{listed(sign)}. Correct the labels, or train again with this class"
                     )
             sign_of_name = [sign.get(name, 0) for name in self.names]
@@ -176,7 +176,7 @@ def look_alikes(names: Iterable[str]) -> list[list[str]]:
 
 
 def _counted(names: Iterable[str], counts: dict[str, int]) -> str:
-    return ", ".join(f"{name!r} ({counts[name]} rows)" for name in names)
+    return ", ".join(f"{name!r} ({counted(counts[name], 'row')})" for name in names)
 
 
 def choose_each(

@@ -203,7 +203,8 @@ def load_model(url: str) -> LinearModel:
         ) from None
     if content["format"] > MODEL_FORMAT:
         raise InputError(
-            f"{where} has model format {content['format']}; this aucdist reads up to {MODEL_FORMAT}. Install a newer one"
+            f"{where} has model format {content['format']}; this aucdist reads up to {MODEL_FORMAT}. "
+            "Install a newer version of aucdist"
         )
     model = _read_folders(folder, content) if content["format"] == LIST_OF_FOLDERS else _read_model(folder, content)
     if k is None:
@@ -288,7 +289,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
     where = f"{shown(url)}/{MODEL_FILE}"
     if content["format"] < MODEL_FORMAT:  # 1 or 2, which were of two classes
         digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
-        known = {name: digest for name, digest in digests.items() if digest is not None}
+        known = {name: digest for name, digest in digests.items() if digest}
         only: Json = {key: content[key] for key in ("intercept", "probability") if key in content}
         only |= {"name": "", "features": FEATURES if FEATURES in known else None}
         kept = {key: v for key, v in content.items() if key not in (*only, "weights_sha256", "features_sha256")}
@@ -319,7 +320,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
     try:
         if (len(schema.classes) or 1) != len(entries):
-            raise InputError(f"it has {len(entries)} models for the classes of its schema")
+            raise InputError(f"its number of models, {len(entries)}, is not the number of classes of its schema")
         checked.preprocessor.check(n_features)
         maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
         ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])

@@ -63,7 +63,7 @@ def test_signs_follow_the_classes_of_the_training_data():
     codes = np.array([0, 1, 2, 0])
     assert Labels(codes, ("a", "b", "c")).signs(["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
     assert Labels(codes, ("a", "b", "c", "d")).counts() == {"a": 2, "b": 1, "c": 1}
-    with pytest.raises(InputError, match="class 'c' \\(1 rows\\) is not among the classes of the training data: a, b"):
+    with pytest.raises(InputError, match="class 'c' \\(1 row\\) is not among the classes of the training data: a, b"):
         Labels(codes, ("a", "b", "c")).signs(["b"], ["a"], "here")
 
 

@@ -285,7 +285,7 @@ def test_the_reasons_of_a_queue_tell_its_rows_apart(tmp_path: Path) -> None:
         assert row["flagged"] is (row["score"] > 0)
     printed = run(*args)[0].splitlines()
     assert sum(line.startswith("all of the 20 rows: fault = me (+") for line in printed) == 1
-    assert sum(line.startswith("  of these, in few rows of the queue: ") for line in printed) == 20
+    assert sum(line.startswith("  of these, the reasons that few rows of the queue share: ") for line in printed) == 20
     run(*args, "--output", tmp_path / "q.csv")
     table = pd.read_csv(tmp_path / "q.csv")
     assert list(table) == ["row_id", "score", "flagged", *COMPARED, "rare_in_queue"]

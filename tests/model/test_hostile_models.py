@@ -125,7 +125,10 @@ CONTENT = {
     "a schema of numbers": (lambda c: c["schema"].update(feature_names=[1, 2]), "`schema.feature_names.0`"),
     "another number of features": (lambda c: c["schema"].update(feature_names=["a"]), "it was not made for 1 features"),
     "no class": (lambda c: c.update(classes=[]), "`classes`"),
-    "two classes more": (lambda c: c.update(classes=3 * c["classes"]), "it has 3 models for the classes of its schema"),
+    "two classes more": (
+        lambda c: c.update(classes=3 * c["classes"]),
+        "models, 3, is not the number of classes of",
+    ),
     "a spread of 0": (of_class(spread=0.0), "`classes.0.spread`"),
     "a map that is no file of it": (of_class(features="digests.npy"), "digests.npy is not among its files"),
     "a map elsewhere": (of_class(features="../map.npz"), "is not the name of a file in its folder"),

@@ -159,8 +159,8 @@ def hint(names: Sequence[str]) -> str:
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
         )
     if len(names) == 1 and re.search(r"[;\t|]", names[0]):
-        return ". It seems to hold several columns: say what is between the cells, as in --set 'separator=;'"
-    if not any(is_number(name) for name in names):
+        return ". It seems to hold several columns: name their separator, as in --set 'separator=;'"
+    if not any(map(is_number, names)):
         return ""
     return (
         ". The first line looks like values: if the file has no header, say `header: false` (--set header=false); columns are "

@@ -195,7 +195,9 @@ def _generation(url: str) -> Manifest:
         raise InputError(f"{where} is damaged: its checksum is not the one in its name. {SHARD_AGAIN}")
     version = parse_checked(data, _Version, where).format
     if version > FORMAT:
-        raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
+        raise InputError(
+            f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer version of aucdist"
+        )
     if version != FORMAT:
         raise InputError(f"{where} has format {version}, which is too old to be read; shard the data again")
     content: Json = parse_any(data, where)

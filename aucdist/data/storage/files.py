@@ -57,7 +57,7 @@ def files_of(source: str | list[str]) -> list[str]:
     with store(url, "read") as (fs, path):
         if path == "/":
             raise InputError(
-                f"{shown(url)} is the root folder and no data set: name a file, or a folder of files of one kind"
+                f"{shown(url)} is the root folder, not a data set: name a file, or a folder of files of one kind"
             )
         if any(c in path for c in "*?[") and not retried(fs.exists, path):
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])

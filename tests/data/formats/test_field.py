@@ -78,7 +78,7 @@ def test_a_category_that_is_called_unknown_is_not_what_is_unknown(load):
 
 def test_labels_that_differ_by_case_or_blanks_are_warned_of(load):
     text = "x,y\n1,yes\n2,Yes\n3,YES \n4,no\n5,no\n6,no\n7,yes\n"
-    said = r"'YES' \(1 rows\), 'Yes' \(1 rows\), 'yes' \(2 rows\).*positive: \[YES, Yes, yes\]"
+    said = r"'YES' \(1 row\), 'Yes' \(1 row\), 'yes' \(2 rows\).*positive: \[YES, Yes, yes\]"
     with pytest.warns(LabelWarning, match=said):
         load(text)
     assert load(text, positive=["yes", "Yes", "YES"]).block.y.tolist() == [1, 1, 1, -1, -1, -1, 1]

@@ -95,7 +95,7 @@ def test_a_test_file_of_svmlight_has_the_width_of_the_training_data(source):
     assert test.block.y.tolist() == [-1, 1]
     with pytest.raises(InputError, match=r"t\.svm, line 1, column 4: index 4, but there are 3 features"):
         read(source("-1 4:5\n1 2:1\n", "t.svm"), schema=train.schema)
-    with pytest.raises(InputError, match="class '2' \\(1 rows\\) is not among the classes of the training data: -1, 1"):
+    with pytest.raises(InputError, match="class '2' \\(1 row\\) is not among the classes of the training data: -1, 1"):
         read(source("-1 1:5\n2 2:1\n", "t.svm"), schema=train.schema)
     with pytest.raises(InputError, match="one class only"):
         read(source("-1 1:5\n-1 2:1\n", "t.svm"), schema=train.schema)

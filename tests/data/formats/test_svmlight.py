@@ -78,7 +78,7 @@ def read_text(tmp_path, text, **options):
 
 def test_a_row_is_positive_if_one_of_its_topics_is(tmp_path):
     text = "ccat,c15 1:1\ngcat 1:2\nc15, 2:1\n 2:5 # no topic\nCCAT 1:3\nccat 1:4\n"
-    with pytest.warns(LabelWarning, match=r"'CCAT' \(1 rows\), 'ccat' \(2 rows\)"):
+    with pytest.warns(LabelWarning, match=r"'CCAT' \(1 row\), 'ccat' \(2 rows\)"):
         data = read_text(tmp_path, text, labels="topics", positive="ccat")
     assert data.block.y.tolist() == [1, -1, -1, -1, -1, 1]
     assert data.schema.positive == ("ccat",)

@@ -157,7 +157,7 @@ def test_a_write_that_breaks_off_leaves_the_old_data_set(tmp_path, monkeypatch, 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda m: m | {"format": 3}, "has format 3; this aucdist reads up to 2. Install a newer one"),
+        (lambda m: m | {"format": 3}, "has format 3; this aucdist reads up to 2. Install a newer version of aucdist"),
         (lambda m: m | {"format": 1}, "has format 1, which is too old to be read; shard the data again"),
         (lambda m: m | {"format": "1a"}, "damaged: `format` must be a whole number"),
         (lambda m: m | {"n_samples": 8}, "damaged: the totals"),
