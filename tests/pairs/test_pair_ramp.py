@@ -280,13 +280,6 @@ def test_no_weights_near_are_much_better_where_the_fit_is_stationary():
         assert nearby >= solution.certificate.primal * (1 - 1.1e-3)
 
 
-def test_a_given_start_is_used():
-    X, y = small(15, 60)
-    first = next(RampLBFGS().rounds(blocks_of(X, y), 1e-2, np.full(4, 0.5), max_fpr=0.2))
-    assert first.primal == pytest.approx(top_ramp_objective(np.full(4, 0.5), X, y, 1e-2, 12.0), rel=1e-12)
-    assert first.passes == 1
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_estimator_goes_on_where_the_hinge_collapses():
     r = np.random.default_rng(0)

@@ -267,16 +267,6 @@ def test_blocks_of_one_class_and_empty_ones(name):
 # ---- starts and wrong input ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
-@pytest.mark.parametrize("intercept", [False, True])
-def test_start_is_used(name, penalty, intercept):
-    X, y, _ = problem()
-    start = np.array([0.3, -0.1, 0.0, 0.2, 0.5])[: 4 + intercept]
-    first = next(SOLVERS[name, penalty](blocks_of(X, y, 2), 1e-2, start=start, intercept=intercept))
-    np.testing.assert_array_equal(first.w, start)
-    assert first.primal == pytest.approx(hinge_twins.hinge_value(start[:4], X, y, 1e-2, penalty, b=start[4:].sum()))
-
-
 def test_wrong_input_is_refused():
     X, y, _ = problem()
     with pytest.raises(InputError, match=r"weights to start from must have the shape \(5,\); got \(4,\)"):

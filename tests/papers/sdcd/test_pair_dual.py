@@ -21,6 +21,7 @@ from aucdist.solvers.base import solve
 
 sdcd, sdcd_perm = rounds_of(SDCD), rounds_of(SDCDPerm)
 SOLVERS = [sdcd, sdcd_perm]
+msgd = rounds_of(MSGD)
 
 
 def classes_of(blocks):
@@ -165,7 +166,7 @@ def test_w_is_that_of_the_duals(sizes, n_blocks):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", [*SOLVERS, msgd])
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_sparse_rows_give_the_same_weights(solver, n_blocks):
     X, y = small(d=6)
@@ -229,9 +230,6 @@ def test_bad_input_is_refused_before_any_work(options, message):
 # ---- pair sgd --------------------------------------------------------------------------------
 
 
-msgd = rounds_of(MSGD)
-
-
 def drawn_pairs(n, seed, n_minority, n_majority, block=0):
     drawn = np.empty((n, 3), dtype=np.int64)
     draw_any(block_seed(seed, 0, block), 0, all_pairs_of(n_minority, np.arange(n_majority)), drawn)
@@ -282,16 +280,6 @@ def test_the_first_round_averages_the_blocks(n_blocks):
         total += n * descent(drawn_pairs(n, 4, 9, len(majority), p.index), minority, majority, 0.1)
     state = last(msgd(LocalBlocks(parts), 0.1, seed=4, epochs=1))
     np.testing.assert_allclose(state.w, total / 32, rtol=1e-11)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("n_blocks", [1, 3])
-def test_sparse_rows_give_the_same_weights_of_msgd(n_blocks):
-    X, y = small(d=6)
-    X[np.abs(X) < 0.5] = 0.0
-    forms = (X, sp.csr_array(X))
-    plain, other = (last(msgd(blocks_of(form, y, n_blocks), 1e-2, seed=0, epochs=9)).w for form in forms)
-    np.testing.assert_allclose(other, plain, rtol=1e-11)
 
 
 @pytest.mark.nojit

@@ -118,15 +118,6 @@ def test_sparse_rows_give_the_same_weights(minimise):
     np.testing.assert_allclose(other, dense, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("minimise", ["passes", "svrg"], indirect=True)
-def test_start_is_used(minimise):
-    X, y, _ = problem()
-    best = square_minimiser(X, y, 1e-2, np.ones(len(y)))
-    first = next(minimise(blocks_of(X, y), 1e-2, best))
-    np.testing.assert_array_equal(first.w, best)
-    assert first.primal - first.dual < 1e-15
-
-
 def test_svrg_ends_where_the_weights_no_longer_change():
     X, y, _ = problem()
     solution = solve(svrg(blocks_of(X, y), 1e-2, seed=0), tol=0.0, max_passes=10_000)
