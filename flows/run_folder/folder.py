@@ -254,10 +254,10 @@ LOGGED_PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas
 """The packages that the result of a run depends on."""
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = LOGGED_PACKAGES) -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
     installed = {"python": platform.python_version()}
-    for package in LOGGED_PACKAGES:
+    for package in packages:
         with suppress(PackageNotFoundError):
             installed[package] = version(package)
     return installed

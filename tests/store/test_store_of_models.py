@@ -143,8 +143,11 @@ def test_a_kill_leaves_one_whole_current_version(tmp_path):
     for value in (1, 2):
         content = model(tmp_path, value)
     add(url, content)
-    for number in range(3):
-        output = tmp_path / f"printed{number}"
+    number = 0
+    while (
+        number < 3 or len(store.read_store(url).changes) <= 5
+    ):  # a busy machine may make one change before it is killed
+        output, number = tmp_path / f"printed{number}", number + 1
         process = start_program(PROMOTER, url, str(tmp_path), cwd=tmp_path, output=output)
         while process.is_alive() and not (output.exists() and output.read_bytes() == b"ready\n"):
             time.sleep(0.01)
@@ -153,4 +156,3 @@ def test_a_kill_leaves_one_whole_current_version(tmp_path):
         process.kill()
         process.join()
         assert load_model(url).coef[0] in (1, 2)
-    assert len(store.read_store(url).changes) > 5
