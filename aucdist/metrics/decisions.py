@@ -216,7 +216,8 @@ def kept_with_ties(fitted: ScoreCounts, threshold: float, name: str, value: floa
     Out-of-fold scores come from several models. They may differ where the model that is used gives many rows the same score,
     and flags all of them or none. The threshold is therefore moved past each score of several rows with which more would be
     flagged than `fpr` or `alerts` allow. For `recall` it is lowered until the requirement is met. Scores of single rows do not
-    raise it: the model overfits its training rows, and with `alerts` they would leave too few alerts among new rows.
+    raise it: the model overfits its training rows, and with `alerts` they would leave too few alerts among new rows. Where rows
+    have weights and some scores are shared, all scores count as shared, because counts do not say how many rows have one.
 
     `fitted`: of the same rows, by the model that is used.
     """
@@ -225,6 +226,8 @@ def kept_with_ties(fitted: ScoreCounts, threshold: float, name: str, value: floa
     n_below = len(fitted.values) - n_flagged(fitted, name, value)
     if name == "recall":
         return min(threshold, fitted.threshold(n_below))
+    if len(fitted.values) == fitted.rows_pos + fitted.rows_neg:
+        return threshold
     shared = np.flatnonzero(((fitted.pos + fitted.neg)[:n_below] > 1) | fitted.weighted)
     return max(threshold, fitted.threshold(shared[-1] + 1)) if len(shared) else threshold
 

@@ -268,3 +268,10 @@ def test_scores_of_single_rows_do_not_raise_a_threshold():
     rows[1][10:12] = 10.0  # six rows or more are flagged with these two, but only two may be
     assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 11.0
     assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "precision", 0.9) == 4.5
+
+
+def test_weights_alone_do_not_move_a_threshold():
+    y, weight = np.repeat([1, -1], [5, 15]), np.arange(1.0, 21.0)
+    apart, equal = (ScoreCounts.from_scores(y, np.arange(20.0) // n, weight) for n in (1, 2))
+    assert decisions.kept_with_ties(apart, 4.5, "alerts", 0.1) == 4.5
+    assert decisions.kept_with_ties(equal, 4.5, "alerts", 0.1) > 4.5
