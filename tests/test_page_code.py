@@ -17,7 +17,7 @@ MANY_FITS = ("coming-from", "rare-class")
 REAL_ROWS = '"covtype-ramp-test.csv.xz"'
 """What the code of a page names that reads this data set from where `aucdist data fetch` puts it."""
 ON_A_CLUSTER = GUIDES.ELSEWHERE[0]
-"""The code of the other page reads what its commands write; tests/flows/test_shapes_page.py runs both."""
+"""The code of the other page reads what its commands write; tests/flows/test_export_command.py runs both."""
 
 
 def text_of(page: str) -> str:
