@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from aucdist.metrics.compare import auc_test
-from flows.promote import LEVEL, PairedScores
+from flows.promote import PairedScores
 
 ROWS, AUC = 20_000, 0.85
 """Rows, and the AUC of the model in use."""
@@ -32,7 +32,7 @@ def drawn(auc_new: float, share: float, correlation: float, rng: np.random.Gener
 
 def promoted(pair: PairedScores) -> bool:
     """Return whether the new model is surely better, as a promotion without a margin asks."""
-    return auc_test(pair.y, pair.new, pair.old, LEVEL).low > 0.0
+    return auc_test(pair.y, pair.new, pair.old).low > 0.0
 
 
 def main() -> None:
