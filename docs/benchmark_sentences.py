@@ -318,7 +318,7 @@ def of_simulations() -> Sentences:
         ("docs/pages/how-to/comparing.md", f"promoted {equal} of {runs:,} models"),
         ("docs/pages/benchmarks.md", f"At most {most} % of the thresholds missed"),
         (
-            "docs/pages/how-to/alert-queues.md",
+            "docs/pages/how-to/guarantees.md",
             f"In {len(missed)} simulated cases with a confidence of 95 %, the share of thresholds that missed their guarantee "
             f"was between {100 * missed.min():.2f} and {most} %.",
         ),

@@ -29,8 +29,8 @@ PAGES = Path(__file__).resolve().parents[1] / "docs" / "pages"
 FIGURES = [
     ("how-to/thresholds", "the smaller class has fewer than 1,000 training rows", "flows.train.stages:FEW_OF_CLASS", 1000),
     ("how-to/thresholds", "five models are fitted", "aucdist.estimators.calibration:N_FOLDS", 5),
-    ("how-to/alert-queues", "a fifth of the training rows", "flows.config.model:THRESHOLD_SHARE", 1 / 5),
-    ("how-to/alert-queues", "An e-value of 20 raises an alarm", "aucdist.metrics.guarantees:ALARM_E_VALUE", 20),
+    ("how-to/guarantees", "a fifth of the training rows", "flows.config.model:THRESHOLD_SHARE", 1 / 5),
+    ("how-to/guarantees", "An e-value of 20 raises an alarm", "aucdist.metrics.guarantees:ALARM_E_VALUE", 20),
     ("how-to/cross-validation", "With n < 80 held-out positives", "aucdist.metrics.partial:FULL_POSITIVES", 80),
     ("how-to/cross-validation", "by more than half the standard error", "aucdist.search.choice:CLEAR_SE", 1 / 2),
     ("how-to/comparing", "if a class has fewer than 10 rows", "aucdist.metrics.ranking:MIN_ROWS", 10),
