@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import import_graph
 from formulae import with_formulae
 from griffe import Class, Docstring, DocstringSectionKind, ExprName, Extension, Function, GriffeLoader, Module, Object
 from mkdocs.structure.files import File, Files
@@ -33,7 +32,6 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/configuration.md": outputs["configuration"],
         "gallery.md": gallery(examples, [outputs[file.stem] for file in examples]),
         **pictures,
-        "internals/imports.md": imports(),
     }
     for path, content in generated.items():
         if (stub := files.get_file_from_path(path)) is not None:
@@ -56,19 +54,6 @@ def output_of(*command: Path, folder: str | None = None) -> str:
         [python, *command], env=environment, cwd=folder, check=True, stdout=subprocess.PIPE, text=True
     )
     return done.stdout
-
-
-def imports() -> str:
-    """Return a page with the drawing of the imports between folders."""
-    graph = import_graph.graph_of_folders(import_graph.graph_of_files())
-    return "\n\n".join(
-        [
-            "# Imports",
-            "Imports between the folders of `aucdist` and `flows`, drawn from the code when these pages were built "
-            "(`make architecture`). Each folder imports from lower ones only; `tests/test_floors.py` holds this.",
-            import_graph.drawing(graph),
-        ]
-    )
 
 
 def gallery(examples: list[Path], outputs: list[str]) -> str:
