@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
+from support.tables import table_beside
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
@@ -111,25 +112,7 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
-    [
-        ("tree\n", "wood\n", "not in the text format of LightGBM"),
-        ("Tree=2", "Tree=3", "not in the text format of LightGBM"),
-        ("split_feature=0 1 0", "split_feature=0 2 0", "do not fit together"),
-        ("split_feature=0 1 0", "split_feature=0 -1 0", "do not fit together"),
-        ("split_feature=0 1 0", "split_feature=0 1", "numbers for split_feature; got 2"),
-        ("split_feature=0 1 0", "split_feature=0 x 0", "no numbers for split_feature"),
-        ("threshold=0.5", "threshold=nan", "do not fit together"),
-        ("decision_type=2 10 8", "decision_type=3 10 8", "categorical splits"),
-        ("decision_type=2 10 8", "decision_type=2 14 8", "do not fit together"),
-        ("num_cat=0\nsplit_feature=0", "num_cat=1\nsplit_feature=0", "categorical splits"),
-        ("is_linear=0", "is_linear=1", "linear leaves"),
-        ("left_child=1 -1 -2", "left_child=0 -1 -2", "do not fit together"),  # a circle
-        ("left_child=1 -1 -2", "left_child=1 -1 -1", "do not fit together"),
-        ("left_child=1 -1 -2", "left_child=1 -1 -9", "do not fit together"),
-        ("right_child=2 -4 -3\n", "", "no numbers for right_child"),
-        ("num_leaves=4", "num_leaves=four", "no number for num_leaves"),
-        ("num_leaves=4", "num_leaves=99999999999999999999", "numbers for split_feature; got 3"),
-    ],
+    table_beside(__file__),
 )  # fmt: skip
 def test_what_does_not_fit_together_is_refused(before, after, message):
     assert before in TEXT

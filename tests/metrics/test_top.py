@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.stats import binom, norm
+from support.tables import table_beside
 
 from aucdist import metrics
 from aucdist.errors import InputError
@@ -109,28 +110,7 @@ def test_thresholds_lie_between_scores():
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
-    [
-        ("threshold_at", {}, "one of fpr, alerts, precision, recall and cost; none is given"),
-        ("threshold_at", {"fpr": 0.1, "recall": 0.5}, "fpr, recall is given"),
-        ("threshold_at", {"alerts": 1.5}, "alerts must be a number at least 0 and at most 1; got 1.5"),
-        ("recall_at_k", {"k": 0}, "k must be a number above 0.*; got 0"),
-        ("recall_at_k", {"k": "all"}, "k must be a number above 0.*; got 'all'"),
-        ("precision_at_k", {"k": 7}, "k must be above 0 and at most 6.*; got 7"),
-        (
-            "expected_cost",
-            {"threshold": None, "false_positive": 1, "miss": 2},
-            "threshold must be a number that is not NaN.*; got None",
-        ),
-        (
-            "recall_at_k_interval",
-            {"k": 1, "n_resamples": 100.5},
-            "n_resamples must be an integer at least 100.*; got 100.5",
-        ),
-        ("precision_at_k", {"k": 1, "sample_weight": 3}, "weights must have one dimension"),
-        ("fpr_at_recall", {"min_recall": 0.0}, "recall must be .*; got 0.0"),
-        ("recall_at_fpr", {"max_fpr": float("nan")}, "fpr must be .*; got nan"),
-        ("partial_roc_auc_score", {"max_fpr": 0.5, "pos_label": 2}, r"pos_label must be one of .* 0, 1.*; got 2"),
-    ],
+    table_beside(__file__),
 )
 def test_errors_name_what_is_allowed(name, options, message):
     with pytest.raises(InputError, match=message):

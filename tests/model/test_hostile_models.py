@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.linear_models import save_model
+from support.tables import table_beside
 
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
@@ -100,79 +101,32 @@ def test_weights_that_are_pickled_are_not_read(folder: Path) -> None:
     assert not (folder / "ran").exists()
 
 
-def of_preprocessor(**changes: Any) -> Any:
-    return lambda content: content["preprocessor"].update(changes)
+def put(content: Any, changes: dict[str, Any]) -> None:
+    """Set values at paths such as classes.0.intercept."""
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        place = content
+        for key in parents:
+            place = place[int(key) if isinstance(place, list) else key]
+        place[last] = value
 
 
-def of_class(**changes: Any) -> Any:
-    return lambda content: content["classes"][0].update(changes)
-
-
-def of_probability(**changes: Any) -> Any:
-    return lambda content: content["classes"][0]["probability"].update(changes)
-
-
-NOT_FOR_TWO = "the preprocessor is damaged: it was not made for 2 features"
-NO_DOMAIN = {"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}
-CONTENT = {
-    "a later format": (lambda c: c.update(format=5), "model format 5; this aucdist reads up to 4"),
-    "a format that is a text": (lambda c: c.update(format="x"), "`format` is not a whole number"),
-    "no format": (lambda c: c.update(format=None), "not a model"),
-    "an empty preprocessor": (lambda c: c.update(preprocessor={}), "damaged"),
-    "an infinite intercept": (of_class(intercept=float("inf")), "Out of range float values"),
-    "an intercept that is a text": (of_class(intercept="0"), "`classes.0.intercept`"),
-    "no schema": (lambda c: c.pop("schema"), "`schema` must be given"),
-    "a schema of numbers": (lambda c: c["schema"].update(feature_names=[1, 2]), "`schema.feature_names.0`"),
-    "another number of features": (lambda c: c["schema"].update(feature_names=["a"]), "it was not made for 1 features"),
-    "no class": (lambda c: c.update(classes=[]), "`classes`"),
-    "two classes more": (
-        lambda c: c.update(classes=3 * c["classes"]),
-        "models, 3, is not the number of classes of",
-    ),
-    "a spread of 0": (of_class(spread=0.0), "`classes.0.spread`"),
-    "a map that is no file of it": (of_class(features="digests.npy"), "digests.npy is not among its files"),
-    "a map elsewhere": (of_class(features="../map.npz"), "is not the name of a file in its folder"),
-    "an unknown key": (lambda c: c.update(more=1), "`more` must be left out"),
-    "about as a list": (lambda c: c.update(about=[]), "`about`"),
-    "a factor that is nan": (of_preprocessor(factor=[1.0, float("nan")]), "damaged"),
-    "a factor that is too short": (of_preprocessor(factor=[1.0]), NOT_FOR_TWO),
-    "a factor of texts": (of_preprocessor(factor=["1", "2"]), "`preprocessor.factor.0`"),
-    "no factor": (of_preprocessor(factor=None), "its shift or factor is missing"),
-    "a factor without a scale": (of_preprocessor(scale="none"), "its shift or factor is missing"),
-    "log1p of another feature": (of_preprocessor(log1p=[2]), NOT_FOR_TWO),
-    "log1p of feature -1": (of_preprocessor(log1p=[-1]), "`preprocessor.log1p.0`"),
-    "nothing to fill in": (of_preprocessor(fill=None), "and its values to fill in contradict each other"),
-    "an unknown scale": (of_preprocessor(scale="z"), "`preprocessor.scale` must be 'none', 'standard'"),
-    "another kind of map": (of_probability(kind="x"), "`classes.0.probability` must be a mapping whose 'kind' is"),
-    "a kind that is a list": (of_probability(kind=[1]), "`classes.0.probability`"),
-    "a map without points": (
-        of_probability(scores=[], probabilities=[]),
-        "`classes.0.probability.isotonic`: it has 0 scores",
-    ),
-    "a map of unequal points": (of_probability(scores=[1.0]), "1 scores, but 2 probabilities"),
-    "a map that falls": (of_probability(probabilities=[1.0, 0.0]), "must ascend"),
-    "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),
-    "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
-    "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
-    "nan where anything may stand": (lambda c: c["about"].update(n=[1, np.nan]), "Out of range float values"),
-    "a link without a domain": (of_class(probability=NO_DOMAIN), "damaged"),
-    "a file elsewhere": (
-        lambda c: c["files"].update({"../a.npy": "0" * 64}),
-        "is not the name of a file in its folder",
-    ),
-    "odds of 0": (of_probability(odds=0.0), "greater than 0"),
-    "odds that are a text": (of_probability(odds="1"), "`classes.0.probability.isotonic.odds`"),
-}
-
-
-@pytest.mark.parametrize("name", CONTENT)
-def test_content_that_is_wrong_is_refused(folder: Path, name: str) -> None:
-    edit, said = CONTENT[name]
-    change(folder, edit)
+@pytest.mark.parametrize(("name", "changes", "said"), table_beside(__file__))
+def test_content_that_is_wrong_is_refused(folder: Path, name: str, changes: dict[str, Any], said: str) -> None:
+    change(folder, lambda content: put(content, changes))
     with pytest.raises(InputError) as caught:
         load_model(str(folder))
     assert said in str(caught.value)
     assert str(folder) in str(caught.value)
+
+
+def test_a_model_needs_its_schema_and_a_name_for_each_class(folder: Path) -> None:
+    change(folder, lambda content: content.update(classes=3 * content["classes"]))
+    with pytest.raises(InputError, match="models, 3, is not the number of classes of"):
+        load_model(str(folder))
+    change(folder, lambda content: content.pop("schema"))
+    with pytest.raises(InputError, match="`schema` must be given"):
+        load_model(str(folder))
 
 
 def test_one_altered_byte_is_noticed(folder: Path) -> None:
@@ -207,7 +161,8 @@ def test_json_that_is_no_model_is_refused(folder: Path, text: str) -> None:
 
 @pytest.mark.parametrize("value", [1e300, np.nan, np.inf])
 def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) -> None:
-    change(folder, of_preprocessor(log1p=[], impute="refuse", fill=None, factor=[1e20, 1.0]))
+    scale = {"log1p": [], "impute": "refuse", "fill": None, "factor": [1e20, 1.0]}
+    change(folder, lambda content: content["preprocessor"].update(scale))
     X = np.array([[0.0, 0.0], [value, 0.0]])
     with pytest.raises(InputError, match=r"row 1 \(counted from 0\)"):
         load_model(str(folder)).decision_function(X)

@@ -385,17 +385,3 @@ def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
     rounded = parse_cells(text_of("0.1,y\n", "ab"), TableForm("b", ("a",), dtype="float32")).X
     assert rounded.dtype == np.float32
     assert rounded[0, 0] == np.float32(0.1)
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ('"1\n\n",2\n3,4,5\n', "line 4: the row has 3 cells"),
-        ('"1",2\n"\n3",4\n  \n5,x\n\n"6"7,8\n', "line 7, column 'a'"),
-        ("1,2\n\n9007199254740993,4\n", "line 3, column 'a': '9007199254740993' is an integer beyond 2**53"),
-    ],
-)
-def test_a_fault_is_told_with_its_place(data, said):
-    with pytest.raises(InputError) as caught:
-        parse_cells(text_of(data, "ab"), TableForm("b", ("a",)))
-    assert said in str(caught.value)

@@ -214,19 +214,6 @@ def test_shards_must_be_encoded_like_the_training_data(source):
         open_rows(source("shards").model_copy(update={"rows": 31}))
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"positive": 1}, "`positive` does not apply to format 'shards'"),
-        ({"dtype": "float32"}, "`dtype` does not apply to format 'shards'"),
-        ({"source": ["a", "b"]}, "reads one folder"),
-    ],
-)
-def test_options_of_reading_do_not_apply_to_shards(options, said):
-    with pytest.raises(ValueError, match=said):
-        Source(**{"source": "somewhere", "format": "shards"} | options)
-
-
 @pytest.mark.parametrize("name", ["svmlight", "packed.gz", "csv"])
 def test_only_rows_in_memory_and_stated_checksums_cost_a_hash_of_the_file(source, name, monkeypatch):
     data, hashed = source(name), []

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import table_beside
 
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source, catalog, catalog_folder, data_root, find_source, is_present, parse_source
@@ -120,29 +121,7 @@ def test_defaults_survive_being_written_out():
 
 @pytest.mark.parametrize(
     ("entry", "said"),
-    [
-        (
-            {"source": "a", "format": "csv", "label": 0, "possitive": 1},
-            "unknown key 'possitive'. Did you mean 'positive'?",
-        ),
-        ({"source": "a", "format": "weka"}, "`format`"),
-        ({"format": "csv", "label": 0}, "`source`"),
-        ({"source": "a", "format": "csv"}, "needs `label`"),
-        ({"source": "a", "format": "parquet"}, "needs `label`"),
-        ({"source": "a", "format": "svmlight", "label": 0}, "`label` does not apply to format 'svmlight'"),
-        ({"source": "a", "format": "csv", "label": 0, "n_features": 3}, "`n_features` does not apply"),
-        ({"source": "a", "format": "csv", "label": 0, "zero_based": True}, "`zero_based` does not apply"),
-        ({"source": "a", "format": "keel", "header": False}, "`header` does not apply"),
-        ({"source": "a", "format": "parquet", "label": 0, "separator": "tab"}, "`separator` does not apply"),
-        ({"source": "a", "format": "embedded", "categorical": "auto"}, "`categorical` does not apply"),
-        ({"source": "a", "format": "csv", "label": 0, "columns": ["a"]}, "give `header: false`"),
-        ({"source": ["a", "b"], "format": "svmlight", "sha256": "0" * 64}, "checksum of one file"),
-        ({"source": "a", "format": "svmlight", "sha256": "abc"}, "`sha256`"),
-        ({"source": [], "format": "svmlight"}, "may not be empty"),
-        ({"source": "a", "format": "svmlight", "positive": []}, "may not be empty"),
-        ({"source": "a", "format": "svmlight", "layout": "coo"}, "`layout`"),
-        (["a"], "an entry must have lines of the form `key: value`"),
-    ],
+    table_beside(__file__),
 )
 def test_a_wrong_entry_is_refused_with_its_place(entry, said):
     with pytest.raises(InputError) as caught:

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from support.linear_models import save_model
+from support.tables import table_beside
 from support.web_server import ROWS, web_server
 
 from aucdist.data.dataset import Schema
@@ -35,31 +36,7 @@ def left_behind(folder):
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-ODD = "hun'ter,2}<& a"
-SECRET = {
-    "sqlite:///file:/data/x.db?uri=true&password=canary": "sqlite:///file:/data/x.db",
-    f"postgresql+psycopg:///db?password=canary{ODD}": "postgresql+psycopg:///db",
-    "mssql+pyodbc:///?odbc_connect=DRIVER%3DX%3BPWD%3Dcanary": "mssql+pyodbc:///",
-    f"https://user:canary{ODD}@host/x": "https://host/x",
-    "postgresql://me@corp:canary@host:5432/db": "postgresql://host:5432/db",
-    "https://host/x?email=canary@b": "https://host/x",
-    "https://host/x#canary": "https://host/x",
-    "s3://key:canary@bucket/x": "s3://bucket/x",
-    "https://u:canary]@host": "https://host",
-    # What belongs to the password is unclear in these, so that nothing of them is visible.
-    "postgresql://u:canary/canary@host/db": "postgresql://***",
-    "postgresql://u:12/canary@host/db": "postgresql://***",
-    "s3://u:/canary@bucket/x": "s3://***",
-    "postgresql://u:canary": "postgresql://***",
-    "https://u:canary#canary@host/x": "https://***",
-    "https://u:ca?canary@host/x": "https://***",
-    # Of these only what follows the last @ before a query is visible.
-    "https://u:canary]/@host/x": "https://***/host/x",
-    "https://u:canary/s@canary@host/x": "https://***/host/x",
-    "https://canary/canary@host/x?y=1": "https://***/host/x",
-    "http://canary:80/canary@host:80/rows.csv": "http://***/host:80/rows.csv",
-    "https://canary/a#canary@host/x": "https://***",
-}
+SECRET = table_beside(__file__)
 PLAIN = [
     "s3://bucket/models/churn@3", "s3://bucket/part-?.csv", "https://host/a%40b/c", "file:///a?b@c", "sqlite:////data/a@b.db",
     "tcp://[::1]:80", "tcp://host:port", "http://[::1]:8080/x", "/a/path?x=1", "models/churn@3", "duckdb:///x.db", "me@corp",

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.runs import QUIET, load_cv, load_train, searched, write_config
+from support.tables import table_beside
 
 from aucdist.data.block import Block, into_blocks
 from aucdist.data.dataset import Schema
@@ -50,30 +51,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [
-        ("grid={}", "the grid is empty"),
-        ("grid.lam=[]", "the grid has no values for lam"),
-        ("grid.lamb=[1, 2]", "unknown parameter of PairwiseHingeClassifier in the grid: 'lamb'. Did you mean 'lam'"),
-        ("grid.lam=[1, -2]", "lam must be a number above 0 and finite; got -2"),
-        ("grid.lam={first: 1, last: 0, number: 3}", "grid.lam"),
-        ("metric=acu", "unknown metric 'acu'. Did you mean 'auc'"),
-        ("metric=log_loss", "metric 'log_loss' needs probabilities, but PairwiseHingeClassifier"),
-        ("metric=partial_auc", "metric 'partial_auc' needs max_fpr"),
-        ("max_fpr=0.1", "max_fpr applies to metric partial_auc and shrunk_partial_auc and two_way_partial_auc and"),
-        ("max_fpr=2", "max_fpr"),
-        ("metric=partial_auc@x", "a number for each of max_fpr; got 'x'"),
-        ("metric=precision_at_k", "metric 'precision_at_k' needs k, a number of rows"),
-        ("min_tpr=0.3", "min_tpr applies to metric two_way_partial_auc, not to 'auc'"),
-        ("folds.number=1", "folds.number"),
-        ("folds={time: a, repeats: 2}", "`repeats` has no effect with `time`"),
-        ("folds={groups: a, duplicates: together}", "`groups` and `duplicates: together` are both given"),
-        ("folds={gap_rows: 3}", "`gap_rows` and `gap_time` need `time`"),
-        ("folds={groups: a, time: a}", "`groups` and `time` name the same column"),
-        ("grid={tol: [1e-3, 1e-2]}", "the grid needs `lam`"),
-        ("halving={first_passes: 5}", "`nested` and `halving` cannot be used together"),
-        ("rule=two-se", "rule"),
-        ("fold.number=3", "unknown key 'fold'. Did you mean 'folds'"),
-    ],
+    table_beside(__file__),
 )
 def test_what_is_refused(setting: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
