@@ -1,16 +1,14 @@
-"""Hooks of the documentation build: generated pages, formulae, and types of parameters as docstrings write them.
+"""Hooks of the documentation build: a generated page, formulae, and types of parameters as docstrings write them.
 
-The configuration reference and the gallery are printed by the package itself, which runs in another environment than MkDocs:
-AUCDIST_PYTHON names its interpreter.
+The configuration reference is printed by the package itself, which runs in another environment than MkDocs: AUCDIST_PYTHON names
+its interpreter.
 """
 
-import ast
 import json
 import os
 import re
 import subprocess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from formulae import with_formulae
@@ -22,21 +20,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Put the generated pages in the place of the ones that a clone has, which only say how to make them."""
-    examples = sorted((HERE / "examples").glob("*.py"))
-    with TemporaryDirectory() as folder:  # where each example leaves its picture
-        output_of(HERE / "in_turn.py", HERE / "configuration.py", *examples, folder=folder)
-        pictures = {f"gallery/{file.stem}.svg": (Path(folder) / f"{file.stem}.svg").read_text() for file in examples}
-        outputs = {file.stem: file.read_text(encoding="utf-8") for file in Path(folder).glob("*.txt")}
-    generated = {
-        "reference/configuration.md": outputs["configuration"],
-        "gallery.md": gallery(examples, [outputs[file.stem] for file in examples]),
-        **pictures,
-    }
-    for path, content in generated.items():
-        if (stub := files.get_file_from_path(path)) is not None:
-            files.remove(stub)
-        files.append(File.generated(config, path, content=content))
+    """Put the configuration reference in the place of the page that a clone has, which only says how to make it."""
+    path = "reference/configuration.md"
+    if (stub := files.get_file_from_path(path)) is not None:
+        files.remove(stub)
+    files.append(File.generated(config, path, content=output_of(HERE / "configuration.py")))
     return files
 
 
@@ -45,32 +33,12 @@ def on_page_markdown(markdown: str, **kwargs: Any) -> str:
     return with_formulae(markdown)
 
 
-def output_of(*command: Path, folder: str | None = None) -> str:
-    """Return the standard output of a script of this project with its arguments, run in a folder; a warning is an error."""
+def output_of(script: Path) -> str:
+    """Return the standard output of a script of this project; a warning is an error."""
     python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
     environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    environment["MPLBACKEND"] = "svg"
-    done = subprocess.run(
-        [python, *command], env=environment, cwd=folder, check=True, stdout=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([python, script], env=environment, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
-
-
-def gallery(examples: list[Path], outputs: list[str]) -> str:
-    """Return a page with the text, the code, the output and the picture of each example."""
-    parts = [
-        "# Gallery",
-        "The build of this page runs these examples, which are files in `docs/examples`, and shows what they print and draw.",
-    ]
-    for file, output in zip(examples, outputs, strict=True):
-        source = file.read_text(encoding="utf-8")
-        text = ast.get_docstring(ast.parse(source)) or ""
-        title, _, rest = text.partition("\n")
-        code = source.split('"""', 2)[2].strip()
-        parts += [f"## {title.rstrip('.')}", rest.strip(), f"`{file.name}`"]
-        parts += [f"```python\n{code}\n```", f"```text\n{output.rstrip()}\n```"]
-        parts.append(f"![What the example draws](gallery/{file.stem}.svg)")
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 class Plain(Extension):

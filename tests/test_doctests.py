@@ -2,15 +2,16 @@
 
 import doctest
 import importlib
-import runpy
-import warnings
+import re
 from pathlib import Path
 
 import pytest
+from support.printed import differences, script
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [file for file in sorted((ROOT / "aucdist").rglob("*.py")) if ">>> " in file.read_text(encoding="utf-8")]
-EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+GALLERY = script("gallery")
+SHOWN = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NO_EXAMPLE = {
     "CollapseWarning", "RankingWarning", "SeparationWarning", "IntervalWarning", "Estimate", "Guarantee",
     "OperatingPoint", "Difference", "Reliability", "__version__",
@@ -35,18 +36,24 @@ def test_every_public_name_has_an_example(package: str) -> None:
     assert set(without) <= NO_EXAMPLE
 
 
-@pytest.mark.slow  # `make docs` runs each of them as well: an error, a warning or a missing picture ends it
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_gallery_prints_and_draws(file, capsys, tmp_path, monkeypatch):
+def test_the_gallery_has_the_code_of_its_examples() -> None:
+    page = GALLERY.PAGE.read_text(encoding="utf-8")
+    shown = {file.stem: output for file, output in zip(GALLERY.EXAMPLES, SHOWN.findall(page), strict=True)}
+    assert page == GALLERY.page(shown), "make the page again: python docs/gallery.py"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", GALLERY.EXAMPLES, ids=lambda file: file.stem)
+def test_gallery_prints_and_draws(file, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings(action="error"):
-        runpy.run_path(str(file), run_name="__main__")
+    printed = GALLERY.output_of(file)
     plt.close("all")
-    assert capsys.readouterr().out
+    page = GALLERY.PAGE.read_text(encoding="utf-8")
+    shown = SHOWN.findall(page)[GALLERY.EXAMPLES.index(file)]
+    assert printed
+    assert differences(printed, shown) == []
     picture = (tmp_path / f"{file.stem}.svg").read_text(encoding="utf-8")
-    assert picture.count("<path") > 10
-    kept = ROOT / "docs" / "pages" / "gallery" / f"{file.stem}.svg"  # for readers of a clone
-    if kept.exists():
-        assert kept.read_text(encoding="utf-8").count("<path") == picture.count("<path"), "keep the new picture"
+    kept = (GALLERY.PAGE.with_suffix("") / f"{file.stem}.svg").read_text(encoding="utf-8")
+    assert picture.count("<path") == kept.count("<path") > 10, "keep the new picture: python docs/gallery.py"

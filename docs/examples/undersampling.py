@@ -25,6 +25,6 @@ print(f"G-mean {g_mean_score(y, model.predict(X)):.3f}")
 
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.5), sharex=True, sharey=True, layout="constrained")
 for axes, title, rows, labels in zip(panels, ("all rows", "sampled"), (X, X_sampled), (y, y_sampled), strict=True):
-    axes.scatter(*rows[:, :2].T, c=labels, s=6, cmap="coolwarm")
+    axes.scatter(*rows[:, :2].T, c=labels, s=6, cmap="coolwarm", rasterized=True)
     axes.set(title=f"{title}: {len(labels)}", xlabel="feature 0", ylabel="feature 1")
 figure.savefig("undersampling.svg")
