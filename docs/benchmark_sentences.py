@@ -132,7 +132,7 @@ def of_thresholds() -> Sentences:
     worst = table.groupby("map")["training rows"].mean()["bins and ten interactions"]
     return [
         (
-            "docs/pages/how-to/thresholds.md",
+            "docs/pages/benchmarks.md",
             f"a threshold at a false positive rate of 5 %, over {table['table'].nunique()} tables and three feature maps. If "
             f"out-of-fold scores set this threshold, it flags {100 * means['out of fold']:.1f} % of the negative test rows on "
             f"average. If the scores of the training rows set it, it flags {100 * means['training rows']:.1f} %, and "
@@ -151,7 +151,7 @@ def of_lam() -> Sentences:
     few, many = bins["positives"] < 400, bins["positives"] > 1000
     return [
         (
-            "docs/pages/how-to/feature-maps.md",
+            "docs/pages/benchmarks.md",
             f"over {len(bins)} tables is {means['AP 0.01']:.3f} with `lam` 1e-2, {means['AP 0.001']:.3f} with 1e-3 and "
             f"{means['AP 0.0001']:.3f} with 1e-4. Choosing the best of {WORDS[len(values)]} values for each table would add "
             f"{lost.mean():.3f} on average. It would add {lost['covtype, class 4']:.3f} on class 4 of covtype, where "
