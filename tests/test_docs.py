@@ -62,6 +62,12 @@ def test_notes_begin_with_text_and_not_with_code() -> None:
     assert [line for file in TEXTS for line in wrong.findall(file.read_text(encoding="utf-8"))] == []
 
 
+def test_a_list_that_goes_on_after_a_paragraph_begins_with_a_blank_line() -> None:
+    """Without this line, the next entry is shown as text of the paragraph."""
+    wrong = re.compile(r"\n\n    [^\s*].*\n(?:    .*\n)*\* .*")
+    assert [line for file in TEXTS for line in wrong.findall(FENCE.sub("", file.read_text(encoding="utf-8")))] == []
+
+
 @pytest.mark.parametrize("name", ["report", "report-shapes", "watch"])
 def test_a_picture_has_the_words_of_its_page_today(name: str) -> None:
     pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")
