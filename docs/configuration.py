@@ -1,4 +1,7 @@
-"""Prints the configuration reference: a table of keys for each configuration of a command, and for the models in it."""
+"""The configuration reference: a table of keys for each configuration of a command, and for the models in it.
+
+After a change of keys or of their descriptions: python docs/configuration.py > docs/pages/reference/configuration.md
+"""
 
 import inspect
 import re
@@ -108,7 +111,7 @@ def print_reference() -> None:
         print(f"## {title(model)}\n")
         if model in top:
             example = EXAMPLES[top[model].name].strip()
-            language = "sh" if example.startswith("aucdist ") else "yaml"
+            language = "bash" if example.startswith("aucdist ") else "yaml"
             print(f"```{language}\n{example}\n```\n\n{use_of(top[model])} ", end="")
         print(f"{description(model)}\n")
         if model.model_fields:

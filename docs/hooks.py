@@ -1,7 +1,7 @@
-"""Hooks of the documentation build: a generated page, formulae, and types of parameters as docstrings write them.
+"""Hooks of the documentation build: formulae, and parameters as docstrings write them.
 
-The configuration reference is printed by the package itself, which runs in another environment than MkDocs: AUCDIST_PYTHON names
-its interpreter.
+Inherited parameters are printed by the package itself, which runs in another environment than MkDocs: AUCDIST_PYTHON names its
+interpreter.
 """
 
 import json
@@ -13,19 +13,9 @@ from typing import Any
 
 from formulae import with_formulae
 from griffe import Class, Docstring, DocstringSectionKind, ExprName, Extension, Function, GriffeLoader, Module, Object
-from mkdocs.structure.files import File, Files
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
 HERE = Path(__file__).resolve().parent
-
-
-def on_files(files: Files, config: Any) -> Files:
-    """Put the configuration reference in the place of the page that a clone has, which only says how to make it."""
-    path = "reference/configuration.md"
-    if (stub := files.get_file_from_path(path)) is not None:
-        files.remove(stub)
-    files.append(File.generated(config, path, content=output_of(HERE / "configuration.py")))
-    return files
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:

@@ -50,10 +50,10 @@ def test_links_lead_somewhere() -> None:
     assert [link for link, there in linked.items() if not there.exists()] == []
 
 
-def test_the_page_of_the_build_says_in_a_clone_how_it_is_made() -> None:
-    page = "reference/configuration.md"
-    assert page in (ROOT / "docs" / "hooks.py").read_text(encoding="utf-8")
-    assert "`make docs`" in (PAGES / page).read_text(encoding="utf-8")
+def test_the_configuration_reference_is_that_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    script("configuration").print_reference()
+    page = (PAGES / "reference" / "configuration.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == page, "python docs/configuration.py > docs/pages/reference/configuration.md"
 
 
 def test_notes_begin_with_text_and_not_with_code() -> None:
