@@ -34,11 +34,11 @@ from sklearn.utils import InputTags, Tags, TargetTags, _safe_indexing, check_ran
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _is_fitted, column_or_1d, validate_data
 
-from aucdist.data.block import Block, as_dense, as_rows, unmasked
-from aucdist.data.split import joined_columns, scrambled
+from aucdist.data.block import Block, as_dense, as_rows, concatenate_columns, unmasked
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, all_rows, block_seed
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.dual import SDCD
 from aucdist.parameters import (
@@ -390,7 +390,7 @@ class DistanceUnderSampler(Sampler):
                 raise InputError("svm is not fitted, and the rows are in several blocks: fit it first, or use None")
             rows = all_rows(blocks)
             model = clone(model).fit(rows.X, rows.y)
-        distances, lots = joined_columns(blocks.sum(measure_distances, model, majority, seed))
+        distances, lots = concatenate_columns(blocks.sum(measure_distances, model, majority, seed))
         if not len(distances) or not np.isfinite(distances).all():
             raise InputError("the distances to the hyperplane are not all finite: scale the features")
         low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1
@@ -424,7 +424,7 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
         raise InputError(
             "svm was fitted to more than two classes: give a model of two classes, an unfitted one, or None"
         )
-    return positions, np.abs(scores[positions]), scrambled(block.row_id[positions], block_seed(seed, 0, 0))
+    return positions, np.abs(scores[positions]), hash_ids(block.row_id[positions], block_seed(seed, 0, 0))
 
 
 @keyword_parameters(

@@ -11,8 +11,8 @@ from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, n_rows
 from aucdist.data.dataset import Schema
-from aucdist.data.split import scrambled
 from aucdist.errors import InputError, unknown
+from aucdist.kernels.random import hash_ids
 from aucdist.kernels.rows import CsrRows, csr_digests, dense_digests
 from aucdist.parameters import frozen
 
@@ -218,7 +218,7 @@ def stratified_numbers(row_id: ndarray, strata: ndarray, n_folds: int, seed: int
     """
     _refuse_one_fold(n_folds)
     fold = np.empty(len(strata), dtype=np.int64)
-    fold[np.lexsort((scrambled(row_id, seed), strata))] = np.arange(len(strata)) % n_folds
+    fold[np.lexsort((hash_ids(row_id, seed), strata))] = np.arange(len(strata)) % n_folds
     return fold
 
 
@@ -251,7 +251,7 @@ def fold_numbers_of_groups(row_id: ndarray, y: ndarray, groups: ndarray, n_folds
     group = group[np.argsort(first)]
     n_rows, n_pos = np.bincount(group), np.bincount(group, y == 1).astype(np.int64)
     size_pos, size = np.log2(n_pos + 1).astype(np.int64), np.log2(n_rows).astype(np.int64)
-    order = np.lexsort((scrambled(row_id[first][at], seed), -size, -size_pos))
+    order = np.lexsort((hash_ids(row_id[first][at], seed), -size, -size_pos))
     loads = [[0, 0] for _ in range(n_folds)]
     number = np.empty(len(names), dtype=np.int64)
     for g in order.tolist():
@@ -348,7 +348,7 @@ def arrival(row_id: ndarray, seed: int) -> ndarray:
     -------
     ndarray of shape (n_samples,), int64
     """
-    return np.argsort(scrambled(row_id, seed))
+    return np.argsort(hash_ids(row_id, seed))
 
 
 def take_column(block: Block, schema: Schema, name: str) -> tuple[ndarray, Block, Schema]:

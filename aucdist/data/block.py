@@ -296,6 +296,11 @@ def rows_at(rows: Rows, positions: ndarray) -> Rows:
     return DenseRows(rows.values.take(positions, axis=0))  # several times faster than indexing
 
 
+def concatenate_columns(parts: Iterable[tuple[ndarray | None, ...]]) -> tuple[Any, ...]:
+    """Concatenate the columns of the blocks; None if the blocks do not have the column."""
+    return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
+
+
 def stacked(blocks: Sequence[Block]) -> Block:
     """Return the rows of blocks of one layout as one block, below each other, with their ids and weights."""
     if len(blocks) == 1:

@@ -10,15 +10,14 @@ With a column of times, the last rows are the test rows. If rows have groups, wh
 """
 
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from aucdist.data.block import Block, Columns, EachBlock, each_of
+from aucdist.data.block import Block, Columns, EachBlock, concatenate_columns, each_of
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 from aucdist.parameters import frozen
 
 Arrays = tuple[ndarray | None, ...]
@@ -56,7 +55,7 @@ class Split:
         has_test = np.array([limit >= 0 for limit in self.limits])
         limits = np.array([max(limit, 0) for limit in self.limits], dtype=np.uint64)
         stratum = strata_of(block, self.n_classes)
-        number = scrambled(block.row_id if block.group is None else block.group, self.seed)
+        number = hash_ids(block.row_id if block.group is None else block.group, self.seed)
         return has_test[stratum] & (number <= limits[stratum])
 
     def is_train(self, block: Block) -> ndarray:
@@ -141,7 +140,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     InputError
         If a side has no rows or, for two classes, rows of one class only.
     """
-    own, y, group, coded = joined_columns(
+    own, y, group, coded = concatenate_columns(
         each(lambda block: (Columns(block)[column], block.y, block.group, block.code))
     )
     time, groups, latest = own, None, None
@@ -216,7 +215,7 @@ def find_split(
     for deviations in (MAX_DEVIATIONS, np.inf):
         parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
         columns, stratum_counts = zip(*parts, strict=True)
-        number, stratum, positive = joined_columns(columns)
+        number, stratum, positive = concatenate_columns(columns)
         if positive is not None:
             # the groups with the smallest numbers have about this share of all rows
             groups, at = np.unique(number, return_inverse=True)
@@ -275,8 +274,8 @@ def _numbers_near(
     and for each stratum the rows, those with numbers below the ones that are there, and from where to where all are there.
     """
     if block.group is not None:
-        return (scrambled(block.group, seed), strata_of(block, 1), block.y == 1), ()
-    number, stratum = scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16)
+        return (hash_ids(block.group, seed), strata_of(block, 1), block.y == 1), ()
+    number, stratum = hash_ids(block.row_id, seed), strata_of(block, n_classes).astype(np.int16)
     counts = np.bincount(stratum, minlength=n_classes or 2)
     nonzero = np.maximum(counts, 1)
     width = deviations * np.sqrt(test_fraction * (1.0 - test_fraction) / nonzero) + 2.0 / nonzero
@@ -287,20 +286,3 @@ def _numbers_near(
     is_near = ~is_below & (number <= last[stratum])
     below = np.bincount(stratum[is_below], minlength=len(counts))
     return (number[is_near], stratum[is_near], None), (counts, below, first, last)
-
-
-def joined_columns(parts: Iterable[Arrays]) -> tuple[Any, ...]:
-    """Concatenate the columns of the blocks; None if the blocks do not have the column."""
-    return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
-
-
-def scrambled(row_id: ndarray, seed: int) -> ndarray:
-    """Return a random number for each row, uint64, by the finaliser of SplitMix64: different ids get different numbers."""
-    return _mixed(row_id.astype(np.uint64) ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
-
-
-def _mixed(z: ndarray) -> ndarray:
-    z = z + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

@@ -11,7 +11,6 @@ from numpy import ndarray
 from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import REPAIR, parse_npy
-from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     IDENTIFIER,
     MIN_CLASS_ROWS,
@@ -23,6 +22,7 @@ from aucdist.drift.columns import (
 )
 from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 from aucdist.parameters import frozen
 from aucdist.selection import digests_of
 
@@ -65,9 +65,9 @@ def sample_of(blocks: Blocks) -> Sample:
     rates = [min(1.0, MAX_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
 
     def sampled(block: Block) -> Summary:
-        """Return the rows whose scrambled ids are small enough, with their first features."""
+        """Return the rows whose hashed ids are small enough, with their first features."""
         share = np.where(block.y == 1, rates[1], rates[0])
-        rows = block.take(scrambled(block.row_id, SEED) / 2.0**64 <= share)
+        rows = block.take(hash_ids(block.row_id, SEED) / 2.0**64 <= share)
         return [rows.with_X(rows.X[:, : 0 if wide else None])]
 
     rows = drawn_rows(blocks, sampled)

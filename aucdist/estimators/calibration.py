@@ -11,8 +11,7 @@ import numpy as np
 from numpy import ndarray
 from sklearn.exceptions import ConvergenceWarning
 
-from aucdist.data.block import Block
-from aucdist.data.split import joined_columns
+from aucdist.data.block import Block, concatenate_columns
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
@@ -63,7 +62,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
 
     With `costs`, the result is a `CostCounts`.
     """
-    row_id, y, groups, largest = joined_columns(blocks.sum(_ids_and_labels))
+    row_id, y, groups, largest = concatenate_columns(blocks.sum(_ids_and_labels))
     fold_keys = row_id if groups is None else groups
     fewest = min(len(np.unique(fold_keys[y == label])) for label in (-1, 1))
     if fewest < 2:

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import AS_READ, Preprocessor
-from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, all_rows
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
@@ -19,6 +18,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.display import RankingWarning, RoundPrinter
 from aucdist.estimators.fitting import Fit, Start, finish_fit, prepare_blocks
 from aucdist.estimators.scores import count_scores, encoded_rows
+from aucdist.kernels.random import hash_ids
 from aucdist.maps.base import moments_of, with_weight
 from aucdist.maps.nystroem import KernelBlock, gaussian_kernel, median_distance
 from aucdist.metrics.counts import ScoreCounts, dot
@@ -330,7 +330,7 @@ class MarginMeanClassifier(BlockClassifier):
             at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
             self.support_vectors_ = all_rows(sample).X.copy()
             if isinstance(self.sigma, str | None):  # the median
-                few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:ROWS_OF_MEDIAN]
+                few = np.argsort(hash_ids(np.arange(sample.n_samples), seeds[0]))[:ROWS_OF_MEDIAN]
                 self.sigma_ = median_distance(self.support_vectors_[few])
             else:
                 self.sigma_ = float(self.sigma)

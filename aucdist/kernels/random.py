@@ -22,6 +22,7 @@ returned to kernels are signed.
 
 import numpy as np
 from numba.extending import overload
+from numpy import ndarray
 
 from aucdist.kernels.compiling import kernel
 
@@ -175,3 +176,15 @@ def permuted(order, t, n):
             value ^= value >> shift
         if value < n:
             return i64(value)
+
+
+def hash_ids(row_id: ndarray, seed: int) -> ndarray:
+    """Return a random number for each row, uint64, by the finaliser of SplitMix64: different ids get different numbers."""
+    return _mix_array(row_id.astype(np.uint64) ^ _mix_array(np.array([seed % 2**64], dtype=np.uint64)))
+
+
+def _mix_array(z: ndarray) -> ndarray:
+    z = z + np.uint64(GOLDEN)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

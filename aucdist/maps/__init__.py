@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from aucdist.engine.checkpoint import deserialize
+from aucdist.data.serialization import deserialize
 from aucdist.errors import InputError, unknown
 from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.bins import BinExpander
@@ -54,7 +54,7 @@ def expander_of(features: Any) -> Expander | None:
 
 
 def map_from_bytes(data: bytes) -> FittedMap:
-    """Load a fitted map from the bytes of `aucdist.engine.checkpoint.serialize`.
+    """Load a fitted map from the bytes of `aucdist.data.serialization.serialize`.
 
     Raises InputError if the bytes are not a map, or if its parts do not fit together.
     """

@@ -13,9 +13,9 @@ from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, as_rows, row_squares, stacked
 from aucdist.data.column_statistics import Moments
-from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 from aucdist.maps.base import LINEAR_CHOICES, Expander, FittedMap, moments_of
 from aucdist.parameters import OneOf, above_0, between, frozen, keyword_parameters
 
@@ -267,7 +267,7 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
 
 
 def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
-    number, counted = scrambled(block.row_id, SEED), block.weights() > 0
+    number, counted = hash_ids(block.row_id, SEED), block.weights() > 0
     chosen = []
     for label, n in zip((-1, 1), n_of_classes, strict=True):
         class_rows = np.flatnonzero(counted & (block.y == label))

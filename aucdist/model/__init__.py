@@ -20,8 +20,8 @@ from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.labels import class_name
 from aucdist.data.own_files import NO_MORE_KEYS, REPAIR, FileName, Sha256, npy_of, parse_checked, parse_npy
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.serialization import serialize
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
-from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError, Json, error_text
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card

@@ -18,8 +18,7 @@ grades costs r - 1 sums over sorted scores. A row is scored once.
 import numpy as np
 from numpy import ndarray
 
-from aucdist.data.block import Block
-from aucdist.data.split import joined_columns
+from aucdist.data.block import Block, concatenate_columns
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.pairs.kernels import arrange
@@ -228,7 +227,7 @@ def pair_groups(
             raise InputError(
                 f"there are {len(levels)} different grades, and at most {MAX_GRADES} are possible: round them to fewer values"
             )
-    keys_of_blocks, sums_of_blocks = joined_columns(blocks.sum(weigh_groups, levels, exact))
+    keys_of_blocks, sums_of_blocks = concatenate_columns(blocks.sum(weigh_groups, levels, exact))
     keys, at = np.unique(keys_of_blocks, return_inverse=True)
     sums = np.zeros((len(keys), *sums_of_blocks.shape[1:]))
     np.add.at(sums, at, sums_of_blocks)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy import ndarray
 
 from aucdist.data.block import Block
-from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 from aucdist.kernels.rows import DenseRows, accumulate, project_and_measure
 from aucdist.pairs.groups import PairGroups, pair_groups, rows_in_pairs, smaller_class
 from aucdist.pairs.loss import HINGE, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of, sort_anchors
@@ -146,7 +146,7 @@ def sort_by_class(
     weight, drawn = block.weights(), None
     (anchors, codes), (others, other_codes) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
     if stride > 1:
-        drawn = np.flatnonzero(scrambled(block.row_id[anchors], SEED) % np.uint64(stride) == 0)
+        drawn = np.flatnonzero(hash_ids(block.row_id[anchors], SEED) % np.uint64(stride) == 0)
     scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
 
     def rows_at(chosen: ndarray) -> ClassRows:

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from aucdist.data.split import joined_columns
+from aucdist.data.block import concatenate_columns
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
@@ -415,7 +415,7 @@ def cutoff_in_blocks(
         n_inside, inside = float(rows[k]), float(weight[k])
     if shift == 0:
         return Cutoff(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
-    scores, weights = joined_columns(blocks.reduce(gather_cell, step, prefix, shift, are_anchors))
+    scores, weights = concatenate_columns(blocks.reduce(gather_cell, step, prefix, shift, are_anchors))
     return cutoff_of(scores, weights, target, above)
 
 
@@ -483,7 +483,7 @@ class CountedNegatives:
             hard, positives = cutoff_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(blocks.reduce, weigh_larger, step)
         else:
-            of_larger, weights_of_larger = joined_columns(blocks.reduce(gather_cell, step, 0, 64, False, stride))
+            of_larger, weights_of_larger = concatenate_columns(blocks.reduce(gather_cell, step, 0, 64, False, stride))
             positives, negatives = (scores, weights), (of_larger, weights_of_larger)
             if self.are_anchors:
                 positives, negatives = (-of_larger, weights_of_larger), (-scores, weights)

@@ -23,7 +23,7 @@ from aucdist.metrics.named import Metric, find_metric, search_options
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.report.text import value_text
 from aucdist.search.choice import MIN_FOLDS, MOST_COMPLEX, FoldScore, Rule, SettingScores, complexity_of, search_summary
-from aucdist.search.fold import check_metric, score_job
+from aucdist.search.fold_scores import check_metric, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Setting, points_of, race
 

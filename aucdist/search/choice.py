@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from aucdist.data.split import scrambled
 from aucdist.errors import Json, RunError
+from aucdist.kernels.random import hash_ids
 from aucdist.metrics.compare import Difference, corrected_t_test, t_test
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.intervals import unseen_bound
@@ -43,7 +43,7 @@ Rule = Literal["best", "one-se", "simplest"]
 Setting = Json
 """A setting: values of parameters."""
 FoldScore = Json
-"""What a fold says of a setting, see `aucdist.search.fold.score_path`."""
+"""What a fold says of a setting, see `aucdist.search.fold_scores.score_path`."""
 Shares = Mapping[str, Sequence[float]]
 """For each bundle, the sum of the weighted values of its groups and the sum of their weights, both divided by the sum
 of all weights."""
@@ -51,7 +51,7 @@ of all weights."""
 
 def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
     """Return what the groups of a fold contribute, summed up by bundle."""
-    bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(MAX_BUNDLES)
+    bundle = hash_ids(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(MAX_BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
     weight = measured.weights / measured.weights.sum()
     value, mass = np.bincount(at, weight * measured.values), np.bincount(at, weight)
@@ -126,7 +126,7 @@ class SettingScores:
     Attributes
     ----------
     results : tuple of dict
-        Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold.score_path`.
+        Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold_scores.score_path`.
     max_passes : int
         The largest number of passes of each fit.
     """
@@ -375,7 +375,7 @@ def summary_of_classes(
     Parameters
     ----------
     chosen : sequence of dict
-        For each fold the result of the chosen setting, as `aucdist.search.fold.score_path` returned it.
+        For each fold the result of the chosen setting, as `aucdist.search.fold_scores.score_path` returned it.
     rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, concatenate_columns
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.engine.view import Mask, ViewBlocks
 from aucdist.errors import InputError
@@ -132,7 +131,7 @@ class Folds:
 
 def gathered(blocks: Blocks, *names: str) -> tuple[Any, ...]:
     """Return these attributes of all rows, block by block: row_id, label, group, ...; None for what rows do not have."""
-    return joined_columns(blocks.sum(_attributes, names))
+    return concatenate_columns(blocks.sum(_attributes, names))
 
 
 def _attributes(block: Block, names: tuple[str, ...]) -> Summary:

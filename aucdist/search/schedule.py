@@ -25,7 +25,7 @@ choice on the folds of 18 tables, and saved a quarter of the fits on tables of 1
 
 
 class FitJob(NamedTuple):
-    """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold.score_path`."""
+    """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold_scores.score_path`."""
 
     fold: Fold
     points: tuple[Setting, ...]
@@ -35,7 +35,7 @@ class FitJob(NamedTuple):
 
 RunJobs = Callable[[list[FitJob]], list[list[FoldScore]]]
 """A function that takes jobs and returns the results of each job, one for each of its points: that of
-`aucdist.search.fold.score_path`, or an ``error``."""
+`aucdist.search.fold_scores.score_path`, or an ``error``."""
 
 
 def fit_settings(

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from aucdist.data.block import Block, row_squares
-from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary, drawn_rows
+from aucdist.kernels.random import hash_ids
 from aucdist.solvers.base import Round, solve
 
 MIN_ROWS_TO_SAMPLE = 100_000
@@ -40,7 +40,7 @@ STREAM = 0x5851F42D4C957F2D
 these, and a small share of them would be none."""
 
 IDS_AT_ONCE = 2**14
-"""The number of ids that are scrambled at once, so that intermediate arrays stay in the cache."""
+"""The number of ids that are hashed at once, so that intermediate arrays stay in the cache."""
 
 
 def solve_on_sample(
@@ -100,7 +100,7 @@ def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     out = np.empty(len(ids))
     for first in range(0, len(ids), IDS_AT_ONCE):
         chunk = slice(first, first + IDS_AT_ONCE)
-        out[chunk] = (scrambled(ids[chunk], seed ^ STREAM) >> np.uint64(11)) * 2.0**-53
+        out[chunk] = (hash_ids(ids[chunk], seed ^ STREAM) >> np.uint64(11)) * 2.0**-53
     return out
 
 

@@ -19,7 +19,7 @@ from aucdist.estimators.calibration import select_rows
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.named import Metric
 from aucdist.search.choice import FoldScore
-from aucdist.search.fold import score_job
+from aucdist.search.fold_scores import score_job
 from aucdist.search.folds import Fold, FoldMasks
 from aucdist.search.schedule import FitJob
 from flows.rows.rows import FeatureEncoding, with_classes
@@ -69,7 +69,7 @@ def fit_job(job: FitJob, sides: FoldMasks, settings: JobSettings, rows: AnyBlock
     `sides`: the rows of the fold.
     `rows`: all rows of the search.
     `each`: applies a function to each of their blocks; the encoding learns by it from the training rows of the fold.
-    Returns one for each setting; see `aucdist.search.fold.score_path`.
+    Returns one for each setting; see `aucdist.search.fold_scores.score_path`.
     """
     preprocessor = None
     if settings.encoding is not None:

@@ -22,7 +22,7 @@ from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import FoldScore, Setting, choose, search_summary
-from aucdist.search.fold import check_metric
+from aucdist.search.fold_scores import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from aucdist.selection import codes, duplicates, names_of_codes, refuse_straddling, take_column

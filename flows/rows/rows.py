@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aucdist.data.block import Block, EachBlock, into_blocks
+from aucdist.data.block import Block, EachBlock, concatenate_columns, into_blocks
 from aucdist.data.dataset import Schema, date_features
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
@@ -16,7 +16,7 @@ from aucdist.data.preprocess import AS_READ, WITHOUT_FILL, Preprocessor, fit_pre
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.reading import BlockReader, ParallelMap, open_rows
 from aucdist.data.sources import Source, parse_source
-from aucdist.data.split import Split, TimeSplit, find_split, find_time_split, joined_columns
+from aucdist.data.split import Split, TimeSplit, find_split, find_time_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, unknown
@@ -125,7 +125,7 @@ class LazyRows:
 
         Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the place of their set (int32).
         """
-        return joined_columns(self.each(parallel_map)(lambda block: tuple(getattr(block, name) for name in names)))
+        return concatenate_columns(self.each(parallel_map)(lambda block: tuple(getattr(block, name) for name in names)))
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap

@@ -26,7 +26,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.model import load_model
 from aucdist.model.batch_scoring import has_costs
 from aucdist.report.text import parameters_text, value_text
-from aucdist.search.fold import training_rows
+from aucdist.search.fold_scores import training_rows
 from aucdist.search.folds import gathered
 from flows.compute.clusters import Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import refuse_for_classes, source_of

@@ -6,8 +6,9 @@ from hypothesis import given, settings, strategies as st
 
 from aucdist.data import split as split_module
 from aucdist.data.block import Block, each_of, into_blocks
-from aucdist.data.split import find_split, scrambled, split
+from aucdist.data.split import find_split, split
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 
 
 def block_of(y, row_id=None):
@@ -25,7 +26,7 @@ def mixed(z):
 
 @given(st.lists(st.integers(0, 2**63 - 1), max_size=20, unique=True), st.integers(-5, 2**70))
 def test_the_numbers_are_those_of_plain_python_and_differ(ids, seed):
-    numbers = scrambled(np.array(ids, dtype=np.int64), seed).tolist()
+    numbers = hash_ids(np.array(ids, dtype=np.int64), seed).tolist()
     assert numbers == [mixed(i ^ mixed(seed % 2**64)) for i in ids]
     assert len(set(numbers)) == len(ids)
 
@@ -135,7 +136,7 @@ def test_few_random_numbers_travel_and_the_rows_are_the_same(monkeypatch, n, sha
 
     split = split_module.find_split(each, share, 3)
     for k, sign in enumerate((-1, 1)):
-        numbers = np.sort(split_module.scrambled(rows.row_id, 3)[y == sign])
+        numbers = np.sort(split_module.hash_ids(rows.row_id, 3)[y == sign])
         assert split.n_test[k] == round(share * len(numbers))
         assert split.limits[k] == numbers[split.n_test[k] - 1]
     if n == 20_000:

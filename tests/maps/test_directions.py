@@ -10,8 +10,8 @@ from support.fits import fitted, mapping, violations
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.serialization import serialize
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError
 from aucdist.export.portable import TreeSplit, forest
 from aucdist.kernels.codes import expand

@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 from support.tables import table_beside
 
 from aucdist.data.block import Block
+from aucdist.data.serialization import serialize
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError
 from aucdist.maps import LeafExpander, map_from_bytes
 from aucdist.maps.leaves import leaf_counts, read_forest

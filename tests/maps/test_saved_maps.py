@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import Block
+from aucdist.data.serialization import serialize
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap, expander_of, map_from_bytes
 

@@ -12,9 +12,9 @@ from support.oracle import pairwise_objective
 from support.small_sets import CASES, blocks_of, small
 from support.top_optima import top_hinge, top_optimum, top_optimum_l1
 
+from aucdist.data.serialization import deserialize, serialize
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import deserialize, serialize
 from aucdist.engine.steps import first_argument
 from aucdist.pairs import cell_cuts, cuts, cutting_planes, newton, top_negatives
 from aucdist.pairs.cell_cuts import CellCuts

@@ -21,7 +21,7 @@ from aucdist.pairs.penalty import GroupL1
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import TopNegatives
 from aucdist.search.choice import SettingScores
-from aucdist.search.fold import score_path
+from aucdist.search.fold_scores import score_path
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.signs import project_onto_cone
 

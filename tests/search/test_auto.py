@@ -22,7 +22,7 @@ from aucdist.metrics.named import NAMED_METRICS
 from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.search import auto
 from aucdist.search.choice import complexity
-from aucdist.search.fold import score_path
+from aucdist.search.fold_scores import score_path
 from aucdist.search.folds import masked_blocks
 
 SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}

@@ -17,8 +17,8 @@ from aucdist.errors import InputError, RunError
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.named import NAMED_METRICS, find_metric
-from aucdist.search import choice, fold as fold_module
-from aucdist.search.fold import score_path
+from aucdist.search import choice, fold_scores as fold_module
+from aucdist.search.fold_scores import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
 from aucdist.selection import fold_numbers

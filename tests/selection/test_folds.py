@@ -9,13 +9,13 @@ from sklearn.model_selection import TimeSeriesSplit
 from aucdist import selection
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.split import scrambled
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 
 
 def twin(ids, y, n_folds, seed):
     """Deal by hand: the positives in the order of their numbers, then the negatives, round the table."""
-    number = dict(zip(ids, scrambled(np.array(ids), seed).tolist(), strict=True))
+    number = dict(zip(ids, hash_ids(np.array(ids), seed).tolist(), strict=True))
     order = [
         i for label in (1, -1) for i in sorted((i for i, v in zip(ids, y, strict=True) if v == label), key=number.get)
     ]
@@ -38,7 +38,7 @@ def test_every_row_goes_where_it_is_dealt_whatever_the_order(n_folds, more_pos, 
 @given(st.integers(2, 6), st.lists(st.integers(0, 5), min_size=1, max_size=60), st.integers(0, 2**63), st.randoms())
 def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata, seed, random):
     ids = random.sample(range(10**6), len(strata))
-    number = dict(zip(ids, scrambled(np.array(ids), seed).tolist(), strict=True))
+    number = dict(zip(ids, hash_ids(np.array(ids), seed).tolist(), strict=True))
     order = sorted(range(len(ids)), key=lambda k: (strata[k], number[ids[k]]))
     numbers = selection.stratified_numbers(np.array(ids), np.array(strata), n_folds, seed)
     assert numbers[order].tolist() == [place % n_folds for place in range(len(ids))]

@@ -55,10 +55,10 @@ from aucdist.data.shards.manifest import (
 )
 from aucdist.data.shards.reading import BlockReader, ParallelMap, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Dtype, Source
-from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url
 from aucdist.errors import InputError, Json, as_input_error
+from aucdist.kernels.random import hash_ids
 
 ROUNDS = 6
 JOB = "job.json"
@@ -80,14 +80,14 @@ def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     Returns ndarray of int64: from 0 to n - 1; different numbers have different places.
     """
     half = np.uint64(max(1, ((n - 1).bit_length() + 1) // 2))
-    keys = scrambled(np.arange(ROUNDS), seed)
+    keys = hash_ids(np.arange(ROUNDS), seed)
     mask = (np.uint64(1) << half) - np.uint64(1)
     places = numbers.astype(np.uint64)
     walking = np.arange(len(places))
     while len(walking):
         left, right = places[walking] >> half, places[walking] & mask
         for key in keys:  # one round: swap the halves, and mix one with a hash of the other
-            left, right = right, left ^ (scrambled(right ^ key, 0) & mask)
+            left, right = right, left ^ (hash_ids(right ^ key, 0) & mask)
         places[walking] = (left << half) | right
         walking = walking[places[walking] >= np.uint64(n)]
     return places.astype(np.int64)
@@ -341,7 +341,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
             )
         block = from_table(pa.concat_tables(tables), job.reader.form, index)
         del tables
-        block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
+        block = block.take(np.argsort(hash_ids(block.row_id, job.seed)), index=index)
         shard = write_shard(block, job.target, index)
         write_json(record, shard)
         return shard

@@ -19,9 +19,9 @@ from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard,
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import request, shuffled_places
 from aucdist.data.sources import Source
-from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.errors import InputError
+from aucdist.kernels.random import hash_ids
 
 
 def svmlight(folder, n=60, seed=0):
@@ -51,7 +51,7 @@ def expected(block, n_shards, seed):
         ):
             of_shard[(first + place) % n_shards].append(row)
         first += len(ids)
-    return [sorted(ids, key=lambda row: int(scrambled(np.array([row]), seed)[0])) for ids in of_shard]
+    return [sorted(ids, key=lambda row: int(hash_ids(np.array([row]), seed)[0])) for ids in of_shard]
 
 
 @settings(max_examples=15)

@@ -12,7 +12,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.metrics.named import find_metric
 from aucdist.search.auto import LAMS, auto_search
-from aucdist.search.fold import measured, scored_groups
+from aucdist.search.fold_scores import measured, scored_groups
 from aucdist.search.folds import masked_blocks
 from flows.cv.run import cross_validate
 from flows.run_folder.folder import read_about

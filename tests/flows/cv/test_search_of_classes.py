@@ -15,8 +15,8 @@ from support.runs import page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.split import scrambled
 from aucdist.engine.blocks import block_seed
+from aucdist.kernels.random import hash_ids
 from aucdist.metrics.named import NAMED_METRICS
 from aucdist.model import load_model
 from aucdist.report.text import search_verdict
@@ -64,7 +64,7 @@ def by_hand(folder: Path) -> dict[float, np.ndarray]:
     """Deal the rows of each class to three folds by the order of their random numbers, and fit each class against the rest."""
     table = pd.read_csv(folder / "digits.csv")
     X, y = table.drop(columns="digit").to_numpy(), table["digit"].to_numpy()
-    number = scrambled(np.arange(len(y)), block_seed(4, 0, 0))
+    number = hash_ids(np.arange(len(y)), block_seed(4, 0, 0))
     fold = np.empty(len(y), dtype=int)
     fold[sorted(range(len(y)), key=lambda i: (str(y[i]), number[i]))] = np.arange(len(y)) % 3
     scores_of = {lam: np.empty((3, 4)) for lam in LAMS}

@@ -15,8 +15,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aucdist.data.block import Block
+from aucdist.data.serialization import deserialize, serialize
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import deserialize, serialize
 from aucdist.engine.worker_part import LONG_ARRAY, pack, unpack
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
@@ -121,8 +121,8 @@ def made(tree):
         serialize([1, np.zeros(5)])[:-30],
         made(["record", "os", "system", "true"]),
         made(["record", "subprocess", "Popen", "true"]),
-        made(["record", "aucdist.engine.checkpoint", "deserialize", "x"]),
-        made(["record", "aucdist.engine.checkpoint", "json", "x"]),
+        made(["record", "aucdist.data.serialization", "deserialize", "x"]),
+        made(["record", "aucdist.data.serialization", "json", "x"]),
         made(["record", "aucdist.solvers.base", "Certificate", 1.0]),
         made(["record", "aucdist.nowhere", "Certificate", 1.0]),
         made(["record", "aucdist.errors", "RunError", "x"]),

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, concatenate_columns
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.split import joined_columns
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
@@ -264,7 +263,7 @@ def scored_groups(blocks: Blocks, scorer: Scorer, group_weight: GroupWeight = "p
         raise InputError(
             f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured. Give groups, or another metric"
         )
-    y, scores, groups, weight = joined_columns(blocks.sum(_score_groups, scorer))
+    y, scores, groups, weight = concatenate_columns(blocks.sum(_score_groups, scorer))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 
 
