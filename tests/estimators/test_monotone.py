@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog, lsq_linear, minimize
 from sklearn.base import clone
 from support.fits import fitted, mapping, violations
+from support.tables import table_beside
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, into_blocks
@@ -195,21 +196,7 @@ def test_a_constraint_that_leaves_nothing_ends_at_0():
     assert model.certificate_.relative_gap <= 1e-3
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"monotone": {"z": "increasing"}}, "unknown feature in `monotone`: 'z'"),
-        ({"monotone": {9: "increasing"}}, "names feature 9, but positions are from 0 to 3"),
-        ({"monotone": {0: "up"}}, "unknown direction of 0 in monotone: 'up'.*increasing, decreasing"),
-        ({"monotone": {"a": "increasing", 0: "increasing"}}, "'a' and to 0, which are one feature"),
-        ({"monotone": "increasing"}, "None, 'auto' or a mapping"),
-        ({"monotone": {}}, "None, 'auto' or a mapping"),
-        ({"monotone": {True: "increasing"}}, "names of columns or their positions"),
-        ({"monotone": "auto", "solver": "sdcd"}, "solver 'sdcd' does not support monotonic constraints.*all-pairs"),
-        ({"monotone": "auto", "features": "nystroem"}, "mixes all features"),
-        ({"monotone": "auto", "features": {"map": "bins", "basis": "one-hot"}}, "`basis: cumulative` or `basis: hat`"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), table_beside(__file__))
 def test_what_cannot_be_monotone_is_refused(options, message):
     X, y = rows()
     with pytest.raises(InputError, match=message):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from support.command_line import result_of, run, sets
 from support.printed import run_page
+from support.tables import table_beside
 
 from aucdist.metrics import average_precision_difference
 from aucdist.metrics.compare import partial_auc_test
@@ -83,23 +84,8 @@ def test_keep_leaves_so_many(runs: list[str], tmp_path: Path) -> None:
     assert "version 1 of" in run("score", f"{store}@1", "digits", tmp_path / "scores", code=2)[1]
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("{bad}", "{store}", "--if", "perhaps"), "--if must be 'better', 'not-worse' or 'always'"),
-        (("{bad}", "{store}", "--if", "better", "--margin", "2"), "--margin must be less than 1; got '2'"),
-        (("{bad}", "{store}", "--margin", "0.1"), "a margin has no effect with --if always"),
-        (("{bad}", "{store}", "--metric", "average_precision"), "a metric has no effect with --if always"),
-        (("{bad}", "{store}", "--if", "better", "--metric", "auc"), "--metric must be 'average_precision'"),
-        (("{bad}", "{store}", "--keep", "0"), "--keep must be greater than or equal to 1; got '0'"),
-        (("{other}", "{store}", "--if", "better"), r"was trained on \d+ of the 719 test rows of .*: the same data was split"),
-        (("{bad}", "{store}", "--if", "better", "--data", "digits"), "was trained on 1,078 of the 1,797 rows of digits"),
-        (("{bad}", "{store}", "--data", "digits"), "--data has no effect with --if always"),
-        (("{bad}", "{store}", "--set", "label=y"), "no rows were named"),
-        (("{tmp}/nosuch", "{store}"), "no model can be read"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_said(runs: list[str], tmp_path: Path, args: tuple[str, ...], message: str) -> None:
+@pytest.mark.parametrize(("args", "message"), table_beside(__file__))
+def test_what_is_wrong_is_said(runs: list[str], tmp_path: Path, args: list[str], message: str) -> None:
     store = tmp_path / "store"
     promoted(runs[0], store)
     names = {"bad": runs[1], "other": runs[3], "store": store, "tmp": tmp_path}

@@ -110,10 +110,7 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
     np.testing.assert_array_equal(again.encode(block).rows.codes, fitted.encode(block).rows.codes)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    table_beside(__file__),
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "after", "message"), table_beside(__file__))
 def test_what_does_not_fit_together_is_refused(before, after, message):
     assert before in TEXT
     with pytest.raises(InputError, match=message):

@@ -108,10 +108,7 @@ def test_thresholds_lie_between_scores():
     assert metrics.threshold_at([0, 1], [low, high], fpr=0.0) == low
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    table_beside(__file__),
-)
+@pytest.mark.parametrize(("name", "options", "message"), table_beside(__file__))
 def test_errors_name_what_is_allowed(name, options, message):
     with pytest.raises(InputError, match=message):
         getattr(metrics, name)(Y, S, **options)

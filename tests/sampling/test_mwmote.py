@@ -6,6 +6,7 @@ from imblearn.pipeline import make_pipeline
 from scipy.spatial.distance import cdist
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.linear_model import LogisticRegression
+from support.tables import table_beside
 
 from aucdist.errors import InputError
 from aucdist.sampling import MWMOTE
@@ -155,22 +156,7 @@ def test_a_single_clean_row_is_a_cluster_of_its_own():
     assert len(set(MWMOTE()._clusters(np.arange(6.0).reshape(3, 2), np.array([True, False, False])))) == 3
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"k1": 0}, "k1 must be .*; got 0"),
-        ({"k2": 1.5}, "k2 must be .*; got 1.5"),
-        ({"k3": True}, "k3 must be .*; got True"),
-        ({"c_f_th": 0}, "c_f_th must be .*; got 0"),
-        ({"c_max": np.inf}, "c_max must be .*; got inf"),
-        ({"c_p": "three"}, "c_p must be .*; got 'three'"),
-        ({"sampling_strategy": 1.5}, "sampling_strategy must be .*; got 1.5"),
-        ({"sampling_strategy": "all"}, "sampling_strategy must be .*; got 'all'"),
-        ({"k1": 120}, r"121 rows are needed as neighbours \(k1\) and itself, but there are 120"),
-        ({"k2": 101}, r"101 rows of the larger class are needed as neighbours \(k2\), but there are 100"),
-        ({"k3": 21}, r"21 rows of the smaller class are needed as neighbours \(k3\), but there are 20"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "message"), table_beside(__file__))
 def test_bad_parameters(parameters, message):
     with pytest.raises(InputError, match=message):
         MWMOTE(**parameters).fit_resample(*problem())

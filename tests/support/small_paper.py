@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from support.tables import table_beside
 
 from flows.progress import LineObserver
 from flows.reproduce.run import Paper, ReproduceOptions, reproduce
@@ -15,30 +16,7 @@ PRINTED = "dataset,system,value,deviation\neight,all-pairs,0.9,0.01\n"
 
 def paper(**changes: Any) -> dict[str, Any]:
     """Return a paper with a table and learning curves, on the digits and on a data set that is absent."""
-    table = {
-        "kind": "scores",
-        "title": "Table 9: digits",
-        "figure": "Figure 9: grid",
-        "targets": "table.csv",
-        "systems": {"all-pairs": {"model": {"solver": "all-pairs", "tol": 0.05}}},
-        "datasets": {"eight": {"name": "digits", "note": "the embedded ones"}, "absent": {"name": "astro-physics"}},
-        "protocol": {"folds": 3, "repeats": 2},
-        "grid": {"lam": GRID},
-    }
-    curves = {
-        "kind": "learning-curves",
-        "title": "Figure 10: learning curves",
-        "systems": {
-            "rows": {"model": {"solver": "oam-inf"}},
-            "steps": {"model": {"solver": "msgd"}, "steps": "solver__steps"},
-        },
-        "datasets": {"eight": {"name": "digits", "lam": 0.1}},
-        "protocol": {"folds": 2, "repeats": 1},
-        "every": 50,
-        "until": 200,
-    }
-    config = {"paper": "x", "title": "A paper", "experiments": {"nine": table, "ten": curves}, "quick": {}}
-    return config | changes
+    return table_beside(__file__) | changes
 
 
 def only(name: str) -> dict[str, Any]:

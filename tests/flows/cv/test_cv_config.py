@@ -49,10 +49,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
     assert config.points[-1] == {"lam": 1e-4}
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    table_beside(__file__),
-)
+@pytest.mark.parametrize(("setting", "message"), table_beside(__file__))
 def test_what_is_refused(setting: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         load_cv("digits", [setting])

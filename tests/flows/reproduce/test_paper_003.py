@@ -12,6 +12,7 @@ from scipy.stats import genextreme, wilcoxon
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from support.runs import page_of
 from support.small_paper import load_paper, rows as table_rows, run, write
+from support.tables import table_beside
 
 from aucdist import LinkClassifier
 from aucdist.data.block import each_of
@@ -32,17 +33,7 @@ def paper(**experiments: Any) -> dict[str, Any]:
     return {"paper": "x", "title": "A paper", "experiments": experiments, "quick": {}}
 
 
-KEEL = {
-    "kind": "scores",
-    "title": "digits",
-    "measures": {"auc": "Table 4", "brier": "Table 5"},
-    "systems": {
-        "logit": {"model": LINK | {"link": "logit"}},
-        "smote": {"model": LINK | {"link": "logit"}, "samplers": ["smote"]},
-    },
-    "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}},
-    "protocol": {"test": 0.5, "repeats": 3, "penalty": 2.0},
-}
+KEEL = table_beside(__file__)
 
 
 def by_hand(smote: bool) -> list[tuple[float, float]]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from support.runs import QUIET, page_of
 from support.small_paper import load_paper, reproduce, rows, run, write
+from support.tables import table_beside
 
 from aucdist import MarginMeanClassifier
 from aucdist.data.shards.reading import read
@@ -32,22 +33,7 @@ LAM1 = [0.1, 1.0]
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    model = {"estimator": "MarginMeanClassifier", "solver": "svrg", "solver__n_outer": 3}
-    experiment = {
-        "kind": "scores",
-        "title": "digits",
-        "measures": {"train": "Table 3, training", "test": "Table 3, test", "seconds": "Table 7, seconds"},
-        "tolerance": 0,
-        "figure": "Figures 1 and 2",
-        "targets": "table.csv",
-        "systems": {
-            "ours": {"model": model, "samplers": ["u"], "grid": {"lam1": LAM1}, "rule": "zero"},
-            "plain": {"model": {"estimator": "PairwiseHingeClassifier", "tol": 0.05}},
-        },
-        "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}},
-        "protocol": {"folds": 2, "repeats": 1, "choose": "once", "inner_folds": 2},
-    }
-    return {"paper": "x", "title": "A paper", "experiments": {"one": experiment | changes}, "quick": {}}
+    return {"paper": "x", "title": "A paper", "experiments": {"one": table_beside(__file__) | changes}, "quick": {}}
 
 
 def fitted(block, train, lam1, fold):
