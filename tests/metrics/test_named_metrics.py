@@ -302,9 +302,3 @@ def test_one_class_warns_and_gives_nan(max_fpr):
         assert math.isnan(metrics.roc_auc_score([1, 1], [0.1, 0.2], max_fpr=max_fpr))
     with pytest.warns(UndefinedMetricWarning, match="Only one class"):
         assert math.isnan(metrics.roc_auc_score([0, 1], [0.1, 0.2], sample_weight=[1, 0], max_fpr=max_fpr))
-
-
-def test_pos_label_may_be_the_smaller_one():
-    y, scores = np.array(["ham", "spam", "ham", "spam"]), [0.4, 0.1, 0.3, 0.35]
-    assert metrics.roc_auc_score(y, scores, pos_label="ham") == pytest.approx(0.75)
-    assert metrics.roc_auc_score(y, scores) == pytest.approx(0.25)

@@ -86,24 +86,30 @@ def of_text(of_format, name, text, place, reason, options=None):
     return of_format(name, text.encode(), place, reason, **(options or {}))
 
 
-def packed(name, file, data, reason):
-    return Case(name, data, file, reason, file, {"format": "svmlight"})
+def of_file(name, file, data, reason, **options):
+    return Case(name, data, file, reason, file, {"format": "svmlight"} | options)
 
 
 CASES = [
     *(of_text(svm, *row) for row in TEXTS["svmlight"]),
     *(of_text(table, *row) for row in TEXTS["csv"]),
     *(of_text(keel, *row) for row in TEXTS["keel"]),
+    *(
+        of_file(name, file, text.encode(), reason, format=form, label="y", categorical=[])
+        for name, file, text, reason, form in TEXTS["others"]
+    ),
     svm("label that is not UTF-8", b"\xff 1:1\n", ", line 1", "is not UTF-8 text", labels="topics", positive="a"),
     svm("a fault far down a huge line", b"1 " + LONG + b" 7:1\n", ", line 1, column 1688898", "index 7 after 200000"),
     # compressed
-    packed("truncated gzip", "f.gz", gzip.compress(SVM)[:-9], "is truncated or damaged"),
-    packed("truncated xz", "f.xz", lzma.compress(SVM)[:-9], "is truncated or damaged"),
-    packed("not compressed at all", "f.bz2", SVM, "is truncated or damaged"),
-    packed("an empty file in a gzip", "f.gz", gzip.compress(b""), "is empty"),
-    table("a header that is not UTF-8", b"gr\xf6\xdfe,y\n1,0\n", ", line 1", "not UTF-8 text (byte 0xf6)"),
+    of_file("truncated gzip", "f.gz", gzip.compress(SVM)[:-9], "is truncated or damaged"),
+    of_file("truncated xz", "f.xz", lzma.compress(SVM)[:-9], "is truncated or damaged"),
+    of_file("not compressed at all", "f.bz2", SVM, "is truncated or damaged"),
+    of_file("an empty file in a gzip", "f.gz", gzip.compress(b""), "is empty"),
+    table("a header that is not UTF-8", b"gr\xf6\xdfe,y\n1,0\n", ", line 1", "`encoding: cp1252`"),
     table("a cell that is not UTF-8", CSV + b"5,6,\xff\n", ", line 4, column 'y'", "not UTF-8 text (byte 0xff)"),
-    table("UTF-16", "a,y\n1,0\n".encode("utf-16"), ", line 1", "not UTF-8 text (byte 0xff)"),
+    table("UTF-16", "a,y\n1,0\n".encode("utf-16"), ", line 1", "`encoding: utf-16`"),
+    table("a byte that cp1252 does not have", b"a,y\n1,0\n2,\x81\n", ", line 3", "this is not cp1252 text (byte 0x81)",
+          encoding="cp1252"),
     table("a huge cell", CSV + b"9" * 500_000 + b",6,1\n", ", line 4, column 'a'", "is not finite"),
     table("a column of identifiers", b"k,y\n" + b"".join(b"i%d,%d\n" % (i, i % 2) for i in range(10_001)),
           ", column 'k'", "it looks like an identifier", categorical=["k"]),

@@ -84,26 +84,6 @@ def test_other_spellings_need_a_format(csv):
         read(csv(text, dates={"when": ["month"]}))
 
 
-DAYS = {"dates": {"when": ["days"]}}
-
-
-@pytest.mark.parametrize(
-    ("rows", "keys", "said"),
-    [
-        (["2025-01-31", "soon", "2025-02-01"], DAYS, "line 3, column 'when': 'soon' is not a date"),
-        (["2025-01-31", "2025-02-30", "2025-02-01"], DAYS, "line 3, column 'when': '2025-02-30'"),
-        (["2025-01-31", "", "2025-02-01"], DAYS, "line 3, column 'when': the value is missing"),
-        (ROWS, {"dates": {"then": ["days"]}}, "unknown column in `dates`: 'then'"),
-        (ROWS, {"categorical": "auto"}, r"column 'when': it holds dates\. Give `dates: \{when: \[year, month"),
-        (ROWS, {"drop": ["then"]}, "unknown column in `drop`: 'then'"),
-        (ROWS, {"drop": ["when"]}, "no column but the label"),
-    ],
-)
-def test_wrong_dates_are_refused(csv, rows, keys, said):
-    with pytest.raises(InputError, match=said):
-        read(csv(lines("when", rows), **keys))
-
-
 def test_dates_in_parquet_are_never_guessed_to_be_categories(tmp_path):
     when = pa.array([dt.date(2025, 1, day) for day in (1, 2, 3)])
     pq.write_table(pa.table({"when": when, "y": [0, 1, 0]}), tmp_path / "f.parquet")

@@ -170,24 +170,6 @@ def test_from_init_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, do
         assert scored["rows"] == N
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "keys", "message"),
-    [
-        ("f.jsonl", b"not json\n", {"format": "jsonl"}, "f.jsonl: not JSON objects in UTF-8, one on each line"),
-        ("f.jsonl", b'{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n', {"format": "jsonl"}, "not JSON objects"),
-        ("f.jsonl", b'{"a": {"b": 1}, "y": 0}\n{"y": 1}\n', {"format": "jsonl"}, "column 'a': its type is struct"),
-        ("f.arrow", b"ARROW1 and no more", {"format": "arrow"}, "f.arrow is not a valid Arrow file"),
-        ("f.arrow", b"nothing of that kind", {"format": "arrow"}, "f.arrow is not a valid Arrow file"),
-        ("f.xlsx", b"PK and no more", {"format": "excel"}, "f.xlsx cannot be read as a workbook"),
-        ("f.db", b"no database", {"format": "sql"}, "format 'sql' needs `query`"),
-    ],
-)
-def test_what_is_refused(tmp_path: Path, name: str, data: bytes, keys: dict[str, Any], message: str) -> None:
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(InputError, match=message):
-        read(source_of({"source": str(tmp_path / name)}, **keys, label="y", categorical=[]))
-
-
 def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install '.[excel]'")
     from aucdist.data.storage import guard

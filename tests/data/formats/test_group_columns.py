@@ -21,13 +21,24 @@ def table():
     })  # fmt: skip
 
 
-def written(folder, kind, frame):
+def file_of(folder, kind, frame):
+    """Write a table in a format, and return where it is and the format."""
     path = folder / f"rows.{kind}"
-    if kind == "csv":
-        frame.to_csv(path, index=False)
-    else:
+    if kind == "parquet":
         frame.to_parquet(path, index=False, row_group_size=100)
-    return {"source": str(path), "format": kind, "label": "grade"}
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif kind == "keel":
+        kinds = ["@attribute {} {}".format(name, "{0, 1}" if name == "fraud" else "real") for name in frame]
+        lines = ["@relation rows", *kinds, "@outputs fraud", "@data"]
+        path.write_text("\n".join(lines) + "\n" + frame.to_csv(index=False, header=False))
+    else:
+        frame.to_csv(path, index=False)
+    return {"source": str(path), "format": kind}
+
+
+def written(folder, kind, frame):
+    return file_of(folder, kind, frame) | {"label": "grade"}
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -85,37 +96,10 @@ def test_query_ids(tmp_path):
     assert ignored.group is None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 1:1\n0 qid:1 1:1\n", "line 1, column 1: the row has no query id"),
-        ("1 1:1 qid:3\n", "qid"),
-        ("1 qid:x 1:1\n", "whole number of at most 18 digits"),
-        ("1 qid: 1:1\n", "whole number of at most 18 digits"),
-        ("1 qid:1234567890123456789 1:1\n", "whole number of at most 18 digits"),
-        ("1 qid:3:4 1:1\n", "whole number of at most 18 digits"),
-    ],
-)  # fmt: skip
-def test_query_ids_that_are_none(tmp_path, text, message):
-    path = tmp_path / "rows.svm"
-    path.write_text(text + "0 qid:9 1:2\n", encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        read(parse_source({"source": str(path), "format": "svmlight", "qid": "use"}, "rows"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"groups": "nobody"}, "nobody"),
-        ({"groups": "grade"}, "cannot be both `label` and `groups`"),
-        ({"labels": "topics", "positive": 1}, "applies to svmlight files only"),
-        ({"labels": "grades", "positive": 1, "groups": "user"}, "`positive` does not apply"),
-        ({"labels": "grades", "label": "user"}, "needs numbers as labels"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(tmp_path, changes, message):
-    with pytest.raises(InputError, match=message):
-        read(parse_source(written(tmp_path, "csv", table()) | changes, "rows"))
+def test_graded_rows_have_no_positive_class(tmp_path):
+    keys = {"labels": "grades", "positive": 1, "groups": "user"}
+    with pytest.raises(InputError, match="`positive` does not apply"):
+        read(parse_source(written(tmp_path, "csv", table()) | keys, "rows"))
 
 
 def test_a_missing_group(tmp_path):
@@ -140,19 +124,8 @@ def table_of_costs():
 
 
 def costs_written(folder, kind, frame):
-    path = folder / f"rows.{kind}"
-    if kind == "parquet":
-        frame.to_parquet(path, index=False, row_group_size=100)
-    elif kind == "jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    elif kind == "keel":
-        kinds = ["@attribute {} {}".format(name, "{0, 1}" if name == "fraud" else "real") for name in frame]
-        lines = ["@relation rows", *kinds, "@outputs fraud", "@data"]
-        path.write_text("\n".join(lines) + "\n" + frame.to_csv(index=False, header=False))
-    else:
-        frame.to_csv(path, index=False)
     label = {} if kind == "keel" else {"label": "fraud"}
-    return {"source": str(path), "format": kind, "groups": "user", "cost_column": "amount", "positive": 1, **label}
+    return file_of(folder, kind, frame) | {"groups": "user", "cost_column": "amount", "positive": 1, **label}
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "keel"])
@@ -181,6 +154,11 @@ def test_costs_are_a_feature_where_keep_names_them(tmp_path):
         np.testing.assert_array_equal(data.block.cost, data.block.X[:, 0].astype(np.float64))
 
 
+def test_each_row_has_one_cost():
+    with pytest.raises(InputError, match="costs have shape"):
+        Block.of(np.zeros((3, 1)), np.array([1, -1, 1]), cost=np.zeros(2))
+
+
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
@@ -198,19 +176,3 @@ def test_wrong_costs_are_refused(tmp_path, value, kind, said):
     for more in ({}, {"categorical": "auto"}):
         with pytest.raises(InputError, match=said):
             read(parse_source(costs_written(tmp_path, kind, frame) | more, "rows"))
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"cost_column": "fraud"}, "'fraud' cannot be both `label` and `cost_column`"),
-        ({"cost_column": "user"}, "'user' cannot be both `groups` and `cost_column`"),
-        ({"categorical": ["amount"]}, "listed under both `cost_column` and `categorical`"),
-        ({"cost_column": "price"}, "price"),
-    ],
-)
-def test_a_column_has_one_role(tmp_path, keys, said):
-    with pytest.raises(InputError, match=said):
-        read(parse_source(costs_written(tmp_path, "csv", table_of_costs()) | keys, "rows"))
-    with pytest.raises(InputError, match="costs have shape"):
-        Block.of(np.zeros((3, 1)), np.array([1, -1, 1]), cost=np.zeros(2))

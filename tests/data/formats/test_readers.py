@@ -118,25 +118,6 @@ def test_a_test_file_with_other_columns_is_refused(source, text, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"rows": 4}, "4 rows were expected, but 3 were found"),
-        ({"features": 4}, "4 features were expected, but 3 were found"),
-        ({"classes": {1: 1, -1: 1}}, "rows of each class were expected"),
-        ({"classes": {1: 1, -1: 2, 0: 1}}, "rows of each class were expected"),
-        ({"sha256": "0" * 64}, "has sha256"),
-        ({"positive": 7}, "positive class '7' is not in the data. Its classes are: -1, 1"),
-        ({"positive": [1, -1]}, "every class is listed as positive"),
-    ],
-)
-def test_what_is_expected_is_checked(source, options, said):
-    for reading in (lambda source: read(source, name="mine"), lambda source: open_rows(source, n_parts=2)):
-        with pytest.raises(InputError) as caught:
-            reading(source(SVM, **options))
-        assert said in str(caught.value)
-
-
 def test_expected_classes_may_be_spelled_otherwise(source):
     checked = source(
         SVM, rows=3, features=3, classes={"+1": 1, "-1.0": 2}, sha256=hashlib.sha256(SVM.encode()).hexdigest()

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, strategies as st
 from support.parts import all_blocks
+from support.tables import table_beside
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats import csv_and_keel
@@ -81,23 +82,8 @@ def grouped(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(größe=[f"${v:,.3f}" for v in frame["größe"]], anzahl=[f"{v:,}" for v in frame["anzahl"]])
 
 
-WAYS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
-    "latin-1": ({"encoding": "latin-1"}, {"encoding": "latin-1"}),
-    "cp1252": ({"encoding": "cp1252"}, {"encoding": "cp1252"}),
-    "utf-16": ({"encoding": "utf-16"}, {"encoding": "utf-16"}),
-    "utf-16 without a mark": ({"encoding": "utf-16-le"}, {"encoding": "utf-16"}),
-    "big-endian utf-16": ({"encoding": "utf-16-be"}, {"encoding": "utf-16"}),
-    "utf-8 with a mark": ({"encoding": "utf-8-sig"}, {}),
-    "decimal comma": ({"sep": ";", "decimal": ","}, {"separator": ";", "decimal": ","}),
-    "decimal comma beside commas": ({"decimal": ","}, {"decimal": ","}),
-    "single quotes": ({"quotechar": "'", "quoting": 1}, {"quote": "single"}),
-    "a pipe": ({"sep": "|"}, {"separator": "|"}),
-    "lines before": ({"head": "# made by\n# somebody, else\n\n"}, {"skip_lines": 3}),
-    "all at once": (
-        {"encoding": "cp1252", "sep": ";", "decimal": ",", "quotechar": "'", "head": "x\n"},
-        {"encoding": "cp1252", "separator": ";", "decimal": ",", "quote": "single", "skip_lines": 1},
-    ),
-}
+TABLE = table_beside(__file__)
+WAYS: dict[str, list[dict[str, object]]] = TABLE["ways"]
 
 
 def a_source(path: object, **keys: object) -> Source:
@@ -177,29 +163,6 @@ def test_a_category_of_the_training_rows_stays_one(tmp_path) -> None:
     assert read(source, schema=older).block.rows.values.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("text", "keys", "message"),
-    [
-        ("größe,y\n1,0\n2,1\n".encode("latin-1"), {}, r"line 1: not UTF-8 text \(byte 0xf6\); .* `encoding: cp1252`"),
-        ("a,y\n1,0\n2,1\n".encode("utf-16"), {}, "not UTF-8 text .* `encoding: utf-16`"),
-        ("a,y\n1,ä\n2,1\n".encode(), {"encoding": "latin-1"}, "f.csv is UTF-8 text, but `encoding` is latin-1: set it to utf-8"),
-        (b"a,y\n1,0\n2,\x81\n", {"encoding": "cp1252"}, r"line 3: this is not cp1252 text \(byte 0x81\)"),
-        (b"a,y\n1.5,0\n2,1\n", {"decimal": ","}, "line 2, column 'a': '1.5' is not a number as `decimal`"),
-        (b'a,y\n"1,5",0\n2,1\n', {}, "line 2, column 'a': '1,5' is not a number; where numbers have a decimal comma"),
-        (b"a,y\n-,0\n2,1\n", {}, "'-' is not a number; .*if it stands for a missing value, list it under `missing_values`"),
-        (b"a,y\n1,0\n2,1\n", {"missing_values": ["-"]}, "`missing_values` .*give `missing: keep` with it"),
-        (b"a,y\n1,0\n2,1\n", {"decimal": ",", "thousands": ","}, "`decimal` and `thousands` are both ','"),
-        (b"a,y\n1,0\n2,1\n", {"skip_lines": 9}, "has 4 lines, but `skip_lines` skips 9"),
-        (b"a,y\n1,NA\n2,1\n3,0\n", {"missing": "keep"}, "line 2, column 'y': the value is missing"),
-        (b"a,y\n1e400,0\n2,1\n", {"decimal": ","}, "column 'a': .*not finite"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(tmp_path, text: bytes, keys: dict[str, object], message: str) -> None:
-    (tmp_path / "f.csv").write_bytes(text)
-    with pytest.raises(InputError, match=message):
-        read(parse_source({"source": str(tmp_path / "f.csv"), "format": "csv", "label": "y", **keys}, "a test"))
-
-
 @given(
     st.text(st.sampled_from("12.,;\"'$%€ä-\n NA"), max_size=60),
     st.sampled_from(["utf-8", "utf-16", "latin-1", "cp1252"]),
@@ -245,26 +208,7 @@ def test_auto_takes_the_columns_that_are_not_numbers(load):
     assert data.schema.feature_names == ("a", "b=3", "b=x", "c")
 
 
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        ("y a b\n0 1 2 \n 1  3\t4\n", {"separator": "space"}),
-        ('y "a b" b\n"0" 1 2\n1 "3" 4\n', {"separator": "space"}),
-        ("y\ta\tb\n0\t1\t2\n1\t3\t4\n", {"separator": "tab"}),
-        ("y;a;b\r\n0;1;2\r\n\r\n1;3;4", {"separator": ";"}),
-        ("0,1,2\n1,3,4\n", {"header": False, "columns": ["y", "a", "b"]}),
-        ("1,2,0\n3,4,1\n", {"header": False, "label": -1}),
-        ("1,0,2\n3,1,4\n", {"header": False, "label": 1}),
-        ("1,0,2\n3,1,4\n", {"header": False, "label": "x2"}),
-        ('\n"y","a",b\n"0","1"," 2"\n1,3,4\n', {}),
-        ("  \n \ny,a,b\n0,1,2\n1,3,4\n", {}),
-        ("\ufeffy,a,b\n0,1,2\n1,3,4\n", {}),
-        ("y,a,b\n0.0,1,2\n+1,3,4\n", {"positive": 1.0}),
-        ('y,a,b\n"0", 1 ," 2 "\n1,+3.0e0,\t4 \n', {}),
-        ("y\ta\tb\n 0\t1\t 2\n1 \t3 \t4\n", {"separator": "tab"}),
-        ('y a b\r\n  "0" 1\t"2"\r\n1   3 4\n', {"separator": "space"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "options"), TABLE["spellings"])
 def test_the_same_rows_in_other_spellings(load, text, options):
     data = load(text, **options)
     assert data.block.X.tolist() == [[1, 2], [3, 4]]

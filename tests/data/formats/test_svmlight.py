@@ -1,15 +1,12 @@
 """svmlight: what is read, and how a fault is named."""
 
-import io
 import struct
 
 import numpy as np
 import pyarrow as pa
 import pytest
-import scipy.sparse as sp
 from hypothesis import example, given, strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.datasets import dump_svmlight_file
 from support.svmlight_twin import NUMBER, parsed_rows, plain_rows
 
 from aucdist.data.formats.svmlight import parse_svmlight
@@ -50,17 +47,6 @@ def test_it_reads_back_what_was_written(case):
     assert np.array_equal(got.toarray(), X)
     assert np.array_equal(labels, y)
     assert np.count_nonzero(got.data) == len(got.data)
-
-
-def test_it_reads_what_scikit_learn_writes():
-    rng = np.random.default_rng(0)
-    X = sp.random(50, 30, density=0.2, random_state=rng, format="csr")
-    y = rng.integers(-1, 2, 50)
-    out = io.BytesIO()
-    dump_svmlight_file(X, y, out, zero_based=False, comment="made for a test")
-    got, labels = parse(out.getvalue().decode(), 30)
-    np.testing.assert_allclose(got.toarray(), X.toarray(), rtol=1e-15)
-    assert np.array_equal(labels, y)
 
 
 def test_zero_based_files_have_a_feature_zero():
@@ -139,18 +125,6 @@ def test_many_distinct_labels_and_a_long_line(tmp_path):
 
 
 # ---- svmlight labels ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("label", ["1_0", "0x1", "1e", "--1"])
-def test_a_label_that_only_python_would_read_is_refused(label):
-    with pytest.raises(InputError, match="is not a number"):
-        parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", source(), None)
-
-
-@pytest.mark.parametrize("label", ["inf", "-Infinity", "nan"])
-def test_a_label_that_is_not_finite_is_refused(label):
-    with pytest.raises(InputError, match="is not a finite number: correct it"):
-        parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", source(), None)
 
 
 # ---- numbers and rows out of bytes: bit for bit what plain Python reads, and the same refused

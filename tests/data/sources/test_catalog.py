@@ -119,10 +119,7 @@ def test_defaults_survive_being_written_out():
     assert Source.model_validate(source.model_dump(mode="json")) == source
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    table_beside(__file__),
-)
+@pytest.mark.parametrize(("entry", "said"), table_beside(__file__))
 def test_a_wrong_entry_is_refused_with_its_place(entry, said):
     with pytest.raises(InputError) as caught:
         parse_source(entry, "sets.yaml, mine")
