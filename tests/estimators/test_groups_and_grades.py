@@ -123,8 +123,7 @@ def test_one_group_for_each_row_is_needed():
         PairwiseHingeClassifier().fit(X, y, groups=user[:-1])
 
 
-@pytest.mark.parametrize("with_client", [False, True])
-@pytest.mark.parametrize("grade_weight", [None, "difference"])
+@pytest.mark.parametrize(("with_client", "grade_weight"), [(False, None), (True, "difference")])
 def test_dask_collections_with_groups(with_client, grade_weight, request):
     if with_client:
         request.getfixturevalue("client")

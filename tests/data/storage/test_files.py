@@ -15,7 +15,7 @@ from support.web_server import folder_server
 
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
-from aucdist.data.storage import files, guard
+from aucdist.data.storage import faults, files, guard
 from aucdist.data.storage.files import read_buffer
 from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.errors import InputError, RunError
@@ -67,7 +67,8 @@ def test_a_download_with_another_checksum_is_refused_and_not_kept(web, tmp_path)
     assert not list((tmp_path / "cache").rglob("*.part"))
 
 
-def test_faults_of_the_web_are_explained_without_secrets(web):
+def test_faults_of_the_web_are_explained_without_secrets(web, monkeypatch):
+    monkeypatch.setattr(faults, "RETRY_SECONDS", 0.0)
     folder, server = web
     host = server.url.removeprefix("http://")
     (folder / "empty").write_bytes(b"")
