@@ -5,6 +5,7 @@ files (`aucdist.data.formats.parts`). Missing values are a category of their own
 row had the value of a row, all 0/1 features of the column are 0 for this row.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
 from aucdist.data.formats.parts import encoded_matrix
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
-from aucdist.data.formats.table_form import PANDAS_INDEX, PLAIN, are_dates, one_spelling_each
+from aucdist.data.formats.table_form import PANDAS_INDEX, PLAIN, UNKNOWN_CATEGORY, are_dates, one_spelling_each
 from aucdist.data.formats.tables import is_numeric_type, is_plain, is_text
 from aucdist.data.formats.text import called, unique
 from aucdist.data.labels import listed
@@ -35,6 +36,9 @@ ENCODING_ATTRIBUTES = ("categories_", "feature_names_out_")
 """The fitted attributes that exist if a column of the training rows had categories or strings."""
 MAX_DENSE = 256
 """Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
+MANY_UNKNOWN = 0.05
+"""The share of rows from which on unknown categories of a column are worth a warning: a misspelt category changes many rows."""
+SHOWN_VALUES = 3
 LENIENT_CELLS = {"missing": "keep", "unknown": "ignore"}
 """How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
 category."""
@@ -260,10 +264,36 @@ def _dates(name: str, kind: str) -> str:
 
 
 def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
-    """Return the columns of a table, parsed by the reader of files under the rules of a source and a schema."""
+    """Return the columns of a table, parsed by the reader of files under the rules of a source and a schema.
+
+    Warns if many values of a column of categories are unknown to the schema.
+    """
     from aucdist.data.formats.arrow_tables import parse_arrow
 
-    return parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)
+    parsed = parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)
+    if unknown := _columns_of_many_unknown(parsed, table):
+        warnings.warn(
+            f"X has values that no training row had: {'; '.join(unknown)}. The model knows nothing about them, so the scores of "
+            "these rows may be wrong. Spell the values as in the training rows, or train again on rows that have them",
+            stacklevel=2,
+        )
+    return parsed
+
+
+def _columns_of_many_unknown(parsed: Parsed, table: pa.Table) -> list[str]:
+    """Return columns in which the share of rows with an unknown category is at least `MANY_UNKNOWN`, with some of these values.
+
+    A missing value is unknown if no training row had one.
+    """
+    columns = []
+    for name, texts in parsed.texts.items():
+        if UNKNOWN_CATEGORY in texts.categories:
+            rows = np.flatnonzero(texts.codes == texts.categories.index(UNKNOWN_CATEGORY))
+            if len(rows) >= MANY_UNKNOWN * len(texts.codes):
+                values = table[name].take(rows).unique().to_pylist()[:SHOWN_VALUES]
+                counts = f"{len(rows):,} of {len(texts.codes):,} rows"
+                columns.append(f"column {name!r} in {counts}, such as {', '.join(map(repr, values))}")
+    return columns
 
 
 def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], ndarray]:

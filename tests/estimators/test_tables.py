@@ -25,7 +25,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.tables import checked_rows
 from aucdist.maps import BinExpander
-from aucdist.model import load_model
+from aucdist.model import as_model, load_model
 from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.sampling import MWMOTE
 
@@ -95,6 +95,7 @@ def test_every_estimator_gives_the_same_bits(name: str) -> None:
 CELLS = st.sampled_from(["x", "y", " y ", "10", "NA", "é", None])
 
 
+@pytest.mark.filterwarnings("ignore:X has values that no training row had")
 @settings(max_examples=30)
 @given(
     st.lists(st.tuples(CELLS, st.sampled_from([1.5, 2.0, -3.0])), min_size=2, max_size=8),
@@ -114,6 +115,37 @@ def test_rows_are_encoded_as_a_plain_loop_encodes_them(trained: Any, scored: Any
     expected = [[*(float(value(cell) == name) for name in known), number] for cell, number in [*scored, ("text", 1.0)]]
     np.testing.assert_array_equal(checked_rows(model, rows), expected)
     np.testing.assert_array_equal(checked_rows(model, pa.Table.from_pandas(rows)), expected)
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, pa.Table.from_pandas], ids=["pandas", "pyarrow"])
+def test_many_values_that_the_fit_did_not_see_give_one_warning(
+    binned: PairwiseHingeClassifier, recwarn: pytest.WarningsRecorder, convert: Any
+) -> None:
+    new = pd.concat([FRAME, FRAME], ignore_index=True).astype({"kind": object, "text": object})
+    calls = (binned.predict, binned.decision_function, as_model(binned).decision_function)
+
+    def warned(**changed: Any) -> list[str]:
+        texts = []
+        for call in calls:
+            call(convert(new.assign(**changed)))
+            texts.append([str(warning.message) for warning in recwarn.list])
+            recwarn.clear()
+        assert texts[0] == texts[1] == texts[2]
+        return texts[0]
+
+    few = [*["U"] * 4, *new["kind"][4:]]
+    assert warned() == warned(kind=few) == []
+    (text,) = warned(kind=["U", *few[:-1]], text=new["text"].str.upper())
+    n = int(new["text"].notna().sum())
+    assert text.startswith(
+        "X has values that no training row had: column 'kind' in 5 of 100 rows, such as 'U'; "
+        f"column 'text' in {n} of 100 rows, such as "
+    )
+    assert sorted(text.split("rows, such as ")[2].split(". ")[0].split(", ")) == ["'HIGH'", "'LOW'", "'MID'"]
+    assert "spell the values as in the training rows" in text.lower()
+    (text,) = warned(kind=None)  # no training row had a missing value here
+    assert "column 'kind' in 100 of 100 rows, such as None." in text
+    assert warned(text=None) == []  # some training rows had one
 
 
 def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
