@@ -178,22 +178,23 @@ def _explained(
     sign, most, queue = -1 if config.lower else 1, config.reasons or config.top, list[Json]()
     if config.reasons:
         reasons = model.reasons(rows.X, sign)
-        names, above = reasons.names, (reasons.above_most_favourable, reasons.above_average)
-        terms_of = {key: terms for key, terms in zip(COMPARISONS, above, strict=False) if terms is not None}
+        names, above = [*map(str, reasons.above_average)], (reasons.above_most_favourable, reasons.above_average)
+        terms_of = {key: terms.to_numpy() for key, terms in zip(COMPARISONS, above, strict=False) if terms is not None}
     else:
         table = model.explain(rows.X)
         *names, constant = map(str, table)
         terms_of = {"contributions": table[names].to_numpy()}
     if config.reasons and config.highest:
-        rare = terms_of["rare_in_queue"] = reasons.above_average.copy()
+        average = reasons.above_average.to_numpy()
+        rare = terms_of["rare_in_queue"] = average.copy()
         for k, name in enumerate(names):
-            for adds, same in head.groupby(reasons.above_average[:, k]).indices.items():
-                if adds > 0.0 and len(same) >= max(2, SHARED * len(rare)):  # type: ignore[operator]
+            for added, same in head.groupby(average[:, k]).indices.items():
+                if added > 0.0 and len(same) >= max(2, SHARED * len(rare)):  # type: ignore[operator]
                     rare[same, k] = 0.0
                     shared = {_value_text(_value_of(values[i], name)) for i in same}
                     queue.append({
                         "feature": name, "value": shared.pop() if len(shared) == 1 else "several values",
-                        "adds": sign * adds / spread, "rows": len(same),  # type: ignore[operator]
+                        "adds": sign * added / spread, "rows": len(same),  # type: ignore[operator]
                     })  # fmt: skip
         queue.sort(key=lambda part: -sign * part["adds"] * part["rows"])
     for key, terms in terms_of.items():

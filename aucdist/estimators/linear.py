@@ -20,7 +20,7 @@ from aucdist.estimators.fitting import Fit, Start, finish_fit, give_warnings, pr
 from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure, training_blocks
-from aucdist.maps.explain import Additive, additive, explanation
+from aucdist.maps.explain import Additive, additive, explanation, index_of
 from aucdist.parameters import above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solution, solve
 
@@ -183,7 +183,7 @@ class LinearClassifier(BlockClassifier):
             A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. In a
             model of bins, a feature contributes the value of its shape, which has mean 0 over the training rows. In a linear
             model, it contributes its weight times its value. A column of categories has one contribution. It depends on the
-            category of the row.
+            category of the row. The index is that of X.
 
         Raises
         ------
@@ -192,14 +192,14 @@ class LinearClassifier(BlockClassifier):
         """
         check_is_fitted(self)
         refuse_classes(self, "explain")
-        X = checked_rows(self, X)
         return explanation(
-            encoded_rows(X, None),
+            encoded_rows(checked_rows(self, X), None),
             labels_of_features(self),
             self.coef_[0],
             self.decision_intercept,
             self._map,
             vars(self).get("categories_"),
+            index_of(X),
         )
 
 

@@ -277,12 +277,14 @@ def explanation(
     intercept: float,
     fitted: FittedMap | None,
     categories: Mapping[str, Sequence[str]] | None = None,
+    index: Any = None,
 ) -> pd.DataFrame:
     """Return what each feature, and each interaction, adds to the score of each row.
 
     `block`: rows as the model's feature map takes them, or as the weights do.
     `w`: of shape (n_weights,), float64.
     `categories`: of each categorical column, as in `Schema`: the terms of all features of such a column are added up.
+    `index`: that of the table; by default rows are numbered.
     Returns a column for each contribution, and last ``constant``, with an underscore where a feature has that name: the sum of a
         row is its score.
     Raises InputError for a map that mixes features.
@@ -295,7 +297,12 @@ def explanation(
         values = as_dense(block.X).astype(np.float64, copy=False) * w
     columns = [values[:, among].sum(axis=1) for among in places.values()]
     values = np.column_stack((*columns, np.full(len(values), constant)))
-    return pd.DataFrame(values, columns=[*places, _free_name(CONSTANT, places)])
+    return pd.DataFrame(values, index, [*places, _free_name(CONSTANT, places)])
+
+
+def index_of(X: Any) -> Any:
+    """Return the index of a DataFrame of pandas; None for other rows."""
+    return X.index if hasattr(X, "iloc") else None
 
 
 def _places_of(
@@ -379,15 +386,20 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 class Reasons:
     """The contribution of each column and each interaction to the score of each row, compared with two reference values.
 
-    `names`: of columns, and of two columns that interact; all categories of a column count as one.
-    `above_most_favourable`, of shape (n_samples, n_names), float64: what it adds beyond the most favourable value, which adds
-        least, over all cells and frequent categories; at least 0. None for a linear model, where no value of a number adds least.
-    `above_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
+    Both tables have a row for each row of X, with its index, and a column for each column of X and for each two that interact.
+    All categories of a column count as one.
+
+    Attributes
+    ----------
+    above_most_favourable : DataFrame or None
+        What it adds beyond the most favourable value, which adds least, over all cells and frequent categories; at least 0. None
+        for a linear model, where no value of a number adds least.
+    above_average : DataFrame
+        What it adds beyond its mean over the training rows.
     """
 
-    names: list[str]
-    above_most_favourable: ndarray | None
-    above_average: ndarray
+    above_most_favourable: pd.DataFrame | None
+    above_average: pd.DataFrame
 
 
 def reasons(
@@ -396,18 +408,20 @@ def reasons(
     categories: Mapping[str, Sequence[str]],
     w: ndarray,
     fitted: FittedMap | None,
+    index: Any = None,
 ) -> Reasons:
     """Return the reasons of rows.
 
     `block`: rows as the model's feature map takes them. Without a map, the mean of each feature over the training rows is 0.
     `categories`: of each categorical column, as in `Schema`.
     `w`: of shape (n_weights,), float64.
+    `index`: that of the tables; by default rows are numbered.
     Raises InputError for a map that mixes features.
     """
     columns, places = _places_of(features, categories, fitted)
-    total = explanation(block, features, w, 0.0, fitted, categories).to_numpy()[:, :-1]
+    total = explanation(block, features, w, 0.0, fitted, categories, index).iloc[:, :-1]
     if not isinstance(fitted, BinMap):
-        return Reasons(list(places), None, total)
+        return Reasons(None, total)
     of_parts, tables = _features_of_parts(features, fitted), additive(fitted, w).tables
 
     def cell(value: int | None, j: int) -> Any:
@@ -427,4 +441,4 @@ def reasons(
             sum(float(tables[k][tuple(map(cell, chosen, of_parts[k]))]) for k in among) for chosen in product(*values)
         )
         least.append(min(sums))
-    return Reasons(list(places), np.maximum(total - np.array(least), 0.0), total)
+    return Reasons((total - np.array(least)).clip(lower=0.0), total)

@@ -223,18 +223,24 @@ class LinearModel:
         DataFrame
             A column for each contribution, and ``constant``: the sums of its rows are the scores. A feature of a model of bins
             contributes its shape, whose mean over the training rows is 0. Without a feature map, it contributes its weight
-            times its encoded value. The terms of all categories of a column are added up.
+            times its encoded value. The terms of all categories of a column are added up. The index is that of X.
 
         Raises
         ------
         InputError
             If X has another number of features, or the model's feature map mixes features.
         """
-        from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
+        from aucdist.maps.explain import explanation, index_of  # loads scikit-learn and pandas
 
         schema = self.schema
         return explanation(
-            self.encoded(X), schema.feature_names, self.coef, self.intercept, self.feature_map, schema.categories
+            self.encoded(X),
+            schema.feature_names,
+            self.coef,
+            self.intercept,
+            self.feature_map,
+            schema.categories,
+            index_of(X),
         )
 
     def contribution_names(self) -> list[str]:
@@ -287,19 +293,26 @@ class LinearModel:
         sign : int
             1, or -1 for the columns that lower the score most: the reasons of the score times -1.
 
+        Returns
+        -------
+        Reasons
+            With two DataFrames, ``above_average`` and ``above_most_favourable``. They have a row for each row of X, with its
+            index, and a column for each column and each interaction, with the names that `explain` uses.
+
         Raises
         ------
         InputError
             If X has another number of features, or the model has neither bins nor standardised features.
         """
-        from aucdist.maps.explain import reasons  # loads scikit-learn
+        from aucdist.maps.explain import index_of, reasons  # loads scikit-learn
 
         if self.feature_map is None and self.preprocessor.scale != "standard":
             raise InputError(
                 "reasons compare a row with the average row: train the model with `features: bins` or `scale: standard`"
             )
         schema = self.schema
-        return reasons(self.encoded(X), schema.feature_names, schema.categories, sign * self.coef, self.feature_map)
+        weights = sign * self.coef
+        return reasons(self.encoded(X), schema.feature_names, schema.categories, weights, self.feature_map, index_of(X))
 
     def predict(self, X: Any) -> ndarray:
         """Return -1 or +1 for each row, int8, or the names of classes; parameters and errors as `decision_function`."""

@@ -148,6 +148,26 @@ def test_many_values_that_the_fit_did_not_see_give_one_warning(
     assert warned(text=None) == []  # some training rows had one
 
 
+def test_reasons_and_explanations_are_tables_with_the_index_and_the_columns_of_the_rows(
+    binned: PairwiseHingeClassifier,
+) -> None:
+    rows, model = FRAME[10:20].rename(lambda i: f"row {i}"), as_model(binned)
+    terms, reasons = model.explain(rows), model.reasons(rows)
+    pd.testing.assert_frame_equal(terms, binned.explain(rows))
+    assert [*terms] == [*reasons.above_average, "constant"]
+    assert {"kind", "text", "a"} <= {*terms}
+    for table in (terms, reasons.above_average, reasons.above_most_favourable):
+        pd.testing.assert_index_equal(table.index, rows.index)
+    pd.testing.assert_frame_equal(reasons.above_average, terms.drop(columns="constant"))
+    # The difference of both is the same number in each row: the least that the column adds.
+    beyond = reasons.above_average - reasons.above_most_favourable
+    np.testing.assert_allclose(beyond, np.tile(beyond.iloc[0], (10, 1)), atol=1e-12)
+    lowered = model.reasons(rows, -1).above_average
+    pd.testing.assert_frame_equal(lowered, -reasons.above_average)
+    arrays = checked_rows(binned, rows)  # rows without an index are numbered
+    assert [*model.reasons(arrays).above_average.index] == [*range(10)]
+
+
 def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
     model = PairwiseHingeClassifier(features="bins")
     rows = checked_rows(
