@@ -1,12 +1,12 @@
-"""Compare runs on the same test rows, and on the same folds: paired tests, confidence intervals and a report."""
+"""Compare runs on the same test rows: paired tests, confidence intervals, decisions and a report."""
 
 import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -23,16 +23,15 @@ from aucdist.metrics import (
     group_metric_difference,
     group_ndcg,
 )
-from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test
+from aucdist.metrics.compare import Difference, auc_test, holm, partial_auc_test
 from aucdist.metrics.decisions import Costs, DecisionCosts, mean_cost_difference
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.named import NAMED_METRICS
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.parameters import frozen
-from aucdist.report.comparison import comparison_sentences, render_comparison_page
+from aucdist.report.comparison import comparison_sentences, decision_lines, render_comparison_page
 from aucdist.report.text import value_text
-from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
 from flows.config.loading import Cli, Rate, Strict, flattened
 from flows.run_folder.folder import (
@@ -46,16 +45,19 @@ from flows.run_folder.folder import (
     table_counts,
     timestamped,
 )
+from flows.run_folder.results import point_of
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
 OF_ROWS = ("group", "grade", "cost")
-MAX_KEYS = 3
-"""The largest number of settings that are added to the name of a run."""
-MAX_TEXT = 60
-"""The largest number of characters of each."""
-IGNORED_KEYS = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
-"""Keys of a configuration that do not affect the model."""
+SAME_SCORES = 1e-9
+"""How much the differences of the scores of two runs vary at most, relative to the scores, if only their thresholds differ."""
+NO_DIFFERENCE = Difference(0.0, 0.0, 0.0, 1.0, 0.95, "same-scores", 0)
+"""The comparison of a metric of ranking where the scores are the same."""
+IGNORED_KEYS = (
+    "output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines", "operating_point"
+)  # fmt: skip
+"""Keys of a configuration that do not affect the scores."""
 
 
 @frozen
@@ -108,6 +110,11 @@ class Run:
         """Return which rows are predicted wrongly for a class."""
         return (self.score(name) > 0) != (self.labels(name) > 0)
 
+    def ranks_like(self, other: "Run") -> bool:
+        """Return whether the scores of another run of two classes are the same, except for the threshold."""
+        scores = self.score()
+        return bool(np.ptp(scores - other.score()) <= SAME_SCORES * np.abs(scores).max())
+
 
 class CompareConfig(Strict):
     """Runs to compare on the same test rows."""
@@ -139,7 +146,7 @@ def compare(config: CompareConfig) -> Json:
         )
     with run_folder(config.output, timestamped("compare")) as folder:
         compared = jsonable(_compared_classes(runs) if several else _compared(runs, max_fpr))
-        result = {"run": folder.url} | compared | {"skipped": skipped}
+        result = {"run": folder.url} | compared | {"settings": differing_settings(runs), "skipped": skipped}
         (folder.draft / "report.html").write_text(
             render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs]),
             encoding="utf-8",
@@ -154,6 +161,7 @@ def compared_lines(result: Json) -> list[str]:
     return [
         *(f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]),
         *comparison_sentences(result),
+        *decision_lines(result),
         f"report: {result['run']}/report.html",
     ]
 
@@ -215,7 +223,7 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     tests: dict[str, list[Json]] = {}
 
     def paired(test: Callable[..., Difference]) -> list[Json]:
-        return _pair_tests(runs, lambda a, b, _: test(y, a.score(), b.score()))
+        return _pair_tests(runs, lambda a, b, _: NO_DIFFERENCE if a.ranks_like(b) else test(y, a.score(), b.score()))
 
     if areas:
         tests["group_auc"] = _pair_tests(runs, lambda a, b, _: group_metric_difference(areas[a.name], areas[b.name]))
@@ -237,13 +245,16 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
             runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost)
         )
     tests["average_precision"] = paired(average_precision_difference)
-    if (folds := _tests_over_folds(runs)) is not None:
-        tests["folds"] = folds
     return {
         **({} if max_fpr is None else {"max_fpr": max_fpr}),
         "n_pos": int((y == 1).sum()),
         "n_neg": int((y == -1).sum()),
         "runs": [_row(run, max_fpr, areas.get(run.name), cost) for run in runs],
+        "same_scores": [
+            {"first": a.name, "second": b.name, "threshold_difference": float(np.median(b.score() - a.score()))}
+            for a, b in itertools.combinations(runs, 2)
+            if a.ranks_like(b)
+        ],
         "differences": tests,
     }
 
@@ -276,6 +287,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
         _about(run)
         | {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
         | {"warnings": [str(w.message) for w in caught]}
+        | {"decisions": run.about.get("operating_point") or point_of(run.counts, 0.0, {}, "test", None)}
     )
 
 
@@ -313,36 +325,6 @@ def common_costs(points: Sequence[Json | None]) -> Costs | None:
     """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
     costs = [point["target"]["cost"] for point in points if point and "cost" in point["target"]]
     return Costs(**costs[0]) if costs and all(cost == costs[0] for cost in costs) else None
-
-
-def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
-    """Return the tests over the folds of the searches behind the runs; None unless all used the same folds and metric."""
-    searches: list[Json] = [run.about["search"] for run in runs if "search" in run.about]
-    if len(searches) < len(runs):
-        return None
-    same = [
-        (search["folds"], search["metric"], run.about["data"]["fingerprint"], run.about["n_samples"])
-        for search, run in zip(searches, runs, strict=True)
-    ]
-    # The score of each fold: of the fold's own choice if the search was nested, and of the best parameters otherwise.
-    values: dict[str, list[float]] = {
-        run.name: [choice["value"] for choice in search["nested"] or ()]
-        or next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
-        for run, search in zip(runs, searches, strict=True)
-    }
-    if any(setup != same[0] for setup in same) or any(
-        None in fold_values or not fold_values for fold_values in values.values()
-    ):
-        return None
-    test_over_train = searches[0]["test_over_train"]
-    groups = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
-
-    def test(a: Run, b: Run, _: str) -> Difference:
-        first, second = groups[a.name], groups[b.name]
-        within = corrected_groups_test(first, second, test_over_train) if first and second else None
-        return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), test_over_train)
-
-    return _pair_tests(runs, test)
 
 
 # ---- several classes: a paired test for each class, with p-values corrected for all of them ------------------------------------
@@ -387,44 +369,39 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
     return compared
 
 
-# ---- names that tell runs apart, by what differs in their configurations -------------------------------------------------------
+# ---- what tells runs apart ---------------------------------------------------------------------------------------------------
 
 
 def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
-    """Return distinct names of runs: those of their configurations, or their folders, with the settings that differ.
-
-    Settings are named by the ends of their keys, such as ``lam``. Those of the model are preferred to those of the data, and
-    these to others. Parameters that a search chose are not settings.
+    """Return distinct names of runs: those of their configurations if they differ, or else those of their folders.
 
     `folders`: the runs as the user named them; their last parts are names if they differ.
     """
     names, ends = [run.name for run in runs], [folder.rpartition("/")[2] for folder in folders]
-    if len(set(names)) == len(names):
-        return names
-    settings, names = [], ends if len(set(ends)) == len(ends) else list(folders)
-    with suppress(InputError):  # without a readable `config.yaml` there are no settings
-        settings = list(map(_run_settings, runs))
-    keys = dict.fromkeys(key for setting in settings for key in setting)
-    differing_keys = [key for key in keys if len({repr(setting.get(key)) for setting in settings}) > 1]
-    parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
-    if named := next((part for part in parts if part), [])[:MAX_KEYS]:
-        texts = (", ".join(_setting_text(key, setting.get(key))[:MAX_TEXT] for key in named) for setting in settings)
-        return [f"{name} ({text})" for name, text in zip(names, texts, strict=True)]
-    return names
+    return next((chosen for chosen in (names, ends) if len(set(chosen)) == len(runs)), list(folders))
+
+
+def differing_settings(runs: Sequence[Run]) -> list[Json]:
+    """Return the settings that differ between runs: ``setting``, and ``values``, a text for each run.
+
+    A feature map is one setting, and so is the operating point. Parameters that a search chose take the place of those that were
+    configured.
+    """
+    settings = list(map(_run_settings, runs))
+    values = {
+        key: {run.name: value_text(setting.get(key)) for run, setting in zip(runs, settings, strict=True)}
+        for key in dict.fromkeys(key for setting in settings for key in setting)
+    }
+    return [{"setting": key, "values": texts} for key, texts in values.items() if len(set(texts.values())) > 1]
 
 
 def _run_settings(run: Run) -> Json:
-    config = configuration_of(run.url)
-    model = config.pop("model", {}) | run.about.get("search", {"best": {}})["best"]  # a map is one setting
-    return flattened({key: value for key, value in config.items() if key not in IGNORED_KEYS}) | {
-        f"model.{key}": value for key, value in model.items()
-    }
-
-
-def _setting_text(key: str, value: Any) -> str:
-    """Return a setting in words; a value of None is the default, or no search."""
-    is_search_key = key.startswith(("grid.", "folds."))
-    name = key.replace(".", " ") if is_search_key else key.rpartition(".")[2]
-    if value is None:
-        return f"{'no' if is_search_key else 'default'} {name}"
-    return f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
+    config: Json = {}
+    with suppress(InputError):  # versions in a store have no `config.yaml`
+        config = configuration_of(run.url)
+    model = config.pop("model", {}) | run.about.get("search", {"best": {}})["best"]
+    return (
+        {f"model.{key}": value for key, value in model.items()}
+        | flattened({key: value for key, value in config.items() if key not in IGNORED_KEYS})
+        | {"operating_point": run.about.get("operating_point", {}).get("target", config.get("operating_point"))}
+    )

@@ -45,7 +45,7 @@ class Difference:
         The confidence of the interval.
     method : str
         ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if the difference is the same for all rows, so
-        that no variance can be estimated.
+        that no variance can be estimated; ``same-scores``, by `aucdist compare`, if both have the same scores.
     n_deciding : int or None
         For a sign-flip test, the number of rows of the rarer class that the two models treat differently. For metrics of
         groups it counts groups, and for costs rows of both classes. Only these tell the models apart. With fewer than five, no

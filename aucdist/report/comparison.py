@@ -3,15 +3,23 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from aucdist.errors import Json
+from aucdist.errors import Json, shortened
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, find_metric
 from aucdist.report import plots
-from aucdist.report.text import difference_sentence, difference_text, number_text, render_template
+from aucdist.report.text import (
+    difference_sentence,
+    difference_text,
+    number_text,
+    point_rows,
+    render_template,
+)
 
 CLASS_METRICS = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"
 SIGNIFICANCE = 0.05
+MAX_TEXT = 60
+"""The largest number of characters of a setting in a sentence."""
 
 
 def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts]]) -> str:
@@ -35,13 +43,9 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         columns = {name: metrics[name].heading for name in runs[0] if name in metrics}
         tests = []
         for name, pairs in result["differences"].items():
-            if name == "folds":
-                heading, method = "Value over the folds of the search", "corrected resampled t-test"
-            else:
-                heading, method = columns.get(name) or find_metric(name).heading, "paired sign-flip test"
-                if name.partition("@")[0] in WITHIN_GROUPS:
-                    method = "sign-flip test of groups"
-            tests.append(_tests_section(heading, method, pairs))
+            within_groups = name.partition("@")[0] in WITHIN_GROUPS
+            method = "sign-flip test of groups" if within_groups else "paired sign-flip test"
+            tests.append(_tests_section(columns.get(name) or find_metric(name).heading, method, pairs))
     texts = comparison_sentences(result)
     figures = {
         name: plots.inline_svg(name, heading, " ".join(texts), plots.roc_curves, curves=curves, log_x=name == "roc-low")
@@ -57,6 +61,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         columns=columns,
         level=SIGNIFICANCE,
         p_text=p_text,
+        decisions=[(run["name"], point_rows(run["decisions"])) for run in runs if "decisions" in run],
         classes=sorted(result.get("classes", ()), key=lambda row: (min(row["auc"].values()), row["name"])),
         tests=tests,
         figures=figures,
@@ -79,6 +84,12 @@ def comparison_sentences(result: Json) -> list[str]:
                     f"significant for {len(significant)} classes; {first} is higher in {higher} of them."
                 )
         return texts
+    same = {(pair["first"], pair["second"]): pair["threshold_difference"] for pair in result["same_scores"]}
+    texts += [
+        f"{first} and {second} give the same scores, so they rank the test rows equally. The threshold of {first} is "
+        f"{number_text(abs(t), 4)} {'higher' if t > 0 else 'lower'}."
+        for (first, second), t in same.items()
+    ]
     metrics = {
         "group_auc": "test AUC within groups",
         "auc": "test AUC of all rows together" if "group_auc" in differences else "test AUC",
@@ -90,7 +101,21 @@ def comparison_sentences(result: Json) -> list[str]:
         for test in differences.get(name, ()):
             p, names = p_text(test["p_holm"]), (test["first"], test["second"])
             p = f", p {p if p.startswith('below') else f'= {p}'}"
-            texts.append(difference_sentence(metric, names, test, p, significant=test["p_holm"] <= SIGNIFICANCE))
+            if names not in same or name == "expected_cost":
+                texts.append(difference_sentence(metric, names, test, p, significant=test["p_holm"] <= SIGNIFICANCE))
+    return texts
+
+
+def decision_lines(result: Json) -> list[str]:
+    """Return lines with the settings that differ, and with what each run of two classes flags at its threshold."""
+    texts = [
+        f"The setting {row['setting']} differs: "
+        f"{', '.join(f'{shortened(value, MAX_TEXT)} in {name}' for name, value in row['values'].items())}."
+        for row in result["settings"]
+    ]
+    for run in result["runs"]:
+        if "decisions" in run:
+            texts += [f"{run['name']}:", *(f"  {label}: {text}" for label, text in point_rows(run["decisions"]))]
     return texts
 
 

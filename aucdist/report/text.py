@@ -189,7 +189,8 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
     """Return (label, text) for a threshold: its result, how it was set, and other models with the same number of alerts.
 
-    `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
+    `point`: ``operating_point`` of the object that ``aucdist train --json`` prints. Its target may be empty, as with the default
+        threshold.
     `baselines`: those of the run.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
@@ -223,8 +224,8 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         "Precision": f"{_rate_text(point['precision'])}{right}." if point["alerts"]["value"] else "",
         "Recall": f"{_rate_text(point['recall'])}{missed}.",
         "Costs": costs,
-        "Threshold": set_for_text(point),
-        "Target": _beside_target(point),
+        "Threshold": set_for_text(point) if point["target"] else "",
+        "Target": _beside_target(point) if point["target"] else "",
         "Guarantee": guarantee_text(point),
         "Equal number of alerts": others,
     }

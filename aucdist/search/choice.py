@@ -72,18 +72,20 @@ def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | 
 
 def standard_error(shares: Shares) -> float:
     """Return the standard error of a mean over folds."""
-    return _standard_error(_deviations(shares))
+    values, weights = np.array(list(shares.values())).T
+    deviations, n = values - _mean(shares) * weights, len(shares)  # what each bundle adds to the deviation of the mean
+    return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
 
 
-def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train: float) -> Difference | None:
-    """Test a mean over folds, or its difference from that of another model on the same folds, against 0.
+def corrected_groups_test(shares: Shares, test_over_train: float) -> Difference | None:
+    """Test a mean over folds against 0.
 
     Student's t has the number of bundles minus one as degrees of freedom. The variance is multiplied by ``2 + test_over_train``,
     as `aucdist.metrics.compare.corrected_t_test` does with that of the folds: their training rows overlap.
 
     Parameters
     ----------
-    shares, other : mapping
+    shares : mapping
         As `mean_group_shares` returns them.
     test_over_train : float
         The number of held-out rows divided by that of training rows.
@@ -91,14 +93,9 @@ def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train:
     Returns
     -------
     Difference or None
-        None if there is no spread, or the groups are not the same.
+        None if there is no spread.
     """
-    if other is not None and shares.keys() != other.keys():
-        return None
-    value, deviations = _mean(shares), _deviations(shares)
-    if other is not None:
-        value, deviations = value - _mean(other), deviations - _deviations({key: other[key] for key in shares})
-    error = _standard_error(deviations) * math.sqrt(2.0 + test_over_train)
+    value, error = _mean(shares), standard_error(shares) * math.sqrt(2.0 + test_over_train)
     if error <= 1e-15 * abs(value) or error == 0.0:
         return None
     return t_test(value, error, len(shares) - 1, LEVEL, "corrected-groups")
@@ -106,17 +103,6 @@ def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train:
 
 def _mean(shares: Shares) -> float:
     return math.fsum(value for value, _ in shares.values())
-
-
-def _deviations(shares: Shares) -> np.ndarray:
-    """Return what each bundle adds to the deviation of the mean: they add up to 0."""
-    values, weights = np.array(list(shares.values())).T
-    return np.asarray(values - _mean(shares) * weights)
-
-
-def _standard_error(deviations: np.ndarray) -> float:
-    n = len(deviations)
-    return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
 
 
 @dataclass(frozen=True)
@@ -303,7 +289,7 @@ def interval(
     (float, float) or None
         None if there is no estimate.
     """
-    groups_test = shares and corrected_groups_test(shares, None, test_over_train)
+    groups_test = shares and corrected_groups_test(shares, test_over_train)
     test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
         return unseen_bound(test.value, fewest, LEVEL) if metric.largest == 1.0 else None

@@ -10,19 +10,20 @@ import pytest
 from support.command_line import result_of, run
 
 from aucdist.metrics import ScoreCounts
-from aucdist.metrics.compare import auc_test, corrected_t_test, partial_auc_test
+from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
+from flows.compare import compared_lines
 
 Y = np.repeat([1, -1], [40, 160])
 IDS = np.random.default_rng(0).permutation(1000)[:200]
 
 
-def search(folds: list[float | None], seed: int = 0) -> dict[str, Any]:
-    table = [{"parameters": {"lam": 1.0}, "folds": folds}, {"parameters": {"lam": 2.0}, "folds": [0.0] * len(folds)}]
-    about = {"folds": {"number": len(folds), "seed": seed}, "metric": "auc", "test_over_train": 0.25}
-    return {"best": {"lam": 1.0}, "nested": None, "table": table, **about}
+def search(best: dict[str, Any]) -> dict[str, Any]:
+    table = [{"parameters": best, "folds": [0.9, 0.8]}]
+    about = {"folds": {"number": 2, "seed": 0}, "metric": "auc", "test_over_train": 0.25}
+    return {"best": best, "nested": None, "table": table, **about}
 
 
 def make(folder: Path, name: str, seed: int, y: np.ndarray = Y, **more: Any) -> str:
@@ -65,7 +66,6 @@ def test_three_runs(runs: list[str], tmp_path: Path) -> None:
         for name in ("auc", "average_precision", "g_mean", "balanced_accuracy"):
             low, high = row[name]["interval"]
             assert low < row[name]["value"] < high
-    assert "folds" not in result["differences"]
     assert "Comparison of 3 runs" in (Path(result["run"]) / "report.html").read_text()
     assert json.loads((Path(result["run"]) / "comparison.json").read_text()) == result
 
@@ -83,21 +83,6 @@ def test_partial_auc_is_compared(runs: list[str], tmp_path: Path) -> None:
     assert "partial AUC up to a false positive rate of 0.2" in page
     said = "--max-fpr must be greater than 0"
     assert said in run("compare", *runs, "--max-fpr", 0, "--output", tmp_path, code=2)[1]
-
-
-def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> None:
-    values = [0.9, 0.92, 0.95], [0.88, 0.93, 0.9]
-    runs = [make(tmp_path, name, i, search=search(list(values[i]))) for i, name in enumerate("ab")]
-    folds = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
-    expected = corrected_t_test(np.subtract(*values).tolist(), 0.25)
-    assert (folds["value"], folds["p_value"]) == pytest.approx((expected.value, expected.p_value))
-    shares = [{"3": [0.4, 0.5], "8": [0.5, 0.5]}, {"3": [0.3, 0.5], "8": [0.48, 0.5]}]  # of two groups
-    runs = [make(tmp_path, name, 7, search=search(values[i]) | {"groups": shares[i]}) for i, name in enumerate("cd")]
-    folds = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
-    assert (folds["value"], folds["method"]) == (pytest.approx(0.12), "corrected-groups")
-    for i, other in enumerate((search([0.9, 0.9, 0.9], seed=1), search([0.9, None, 0.9]))):
-        last = make(tmp_path, f"other{i}", 9, search=other)
-        assert "folds" not in result_of("compare", runs[0], last, "--output", tmp_path / "out")["differences"]
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
@@ -144,38 +129,74 @@ BINS = {"features": {"map": "bins", "interactions": 10}, "lam": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("configs", "best", "names"),
+    ("configs", "best", "differing"),
     [
-        ((SAME, SAME | {"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}), None, ["(lam 1.0)", "(lam 2.0)"]),
+        ((SAME, SAME | {"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}), None, {"model.lam": ["1", "2"]}),
         ((SAME, SAME | {"model": {"lam": 1.0, "solver": "exact"}}), None,
-         ["(tol 0.1, default solver)", "(default tol, solver exact)"]),
-        ((SAME, SAME | {"data": {"name": "e"}}), None, ["(name d)", "(name e)"]),
-        ((SAME, SAME | {"blocks": 4}), None, ["(default blocks)", "(blocks 4)"]),
-        ((SAME, SAME | {"output": "there"}), None, ["", ""]),
-        (("{", SAME), None, ["", ""]),
-        # A search is named by what it chose.
-        ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, ["(lam 5.0)", "(lam 1.0)"]),
+         {"model.tol": ["0.1", "none"], "model.solver": ["none", "exact"]}),
+        ((SAME, SAME | {"data": {"name": "e"}}), None, {"data.name": ["d", "e"]}),
+        ((SAME, SAME | {"blocks": 4}), None, {"blocks": ["none", "4"]}),
+        ((SAME, SAME | {"output": "there"}), None, {}),
+        # A search is described by what it chose.
+        ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, {"model.lam": ["5", "1"]}),
         # A map is one setting, however it is written.
         ((SAME | {"model": {"features": "bins"}}, SAME | {"model": {"features": {"map": "auto", "readable": True}}}),
-         {"features": {"map": "bins", "interactions": 40}},
-         ["(features bins)", "(features bins with 40 interactions)"]),
-        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, ["(default features)", "(features bins with 10 interactions)"]),
+         {"features": {"map": "bins", "interactions": 40}}, {"model.features": ["bins", "bins with 40 interactions"]}),
+        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, {"model.features": ["none", "bins with 10 interactions"]}),
+        # An operating point is one setting as well.
+        ((SAME | {"operating_point": {"alerts": 0.05}}, SAME | {"operating_point": {"recall": 0.8}}), None,
+         {"operating_point": ["alerts 0.05", "recall 0.8"]}),
     ],
 )  # fmt: skip
-def test_runs_of_one_name_are_named_by_their_folders_and_what_differs(
-    tmp_path: Path, configs: tuple, best: dict | None, names: list[str]
+def test_runs_of_one_name_are_named_by_their_folders_and_what_differs_is_said(
+    tmp_path: Path, configs: tuple, best: dict | None, differing: dict[str, list[str]]
 ) -> None:
-    more = {} if best is None else {"search": search([0.9, 0.8]) | {"best": best}}
+    more = {} if best is None else {"search": search(best)}
     runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, **more)]
     for made, config in zip(runs, configs, strict=True):
-        Path(made, "config.yaml").write_text(config if isinstance(config, str) else json.dumps(config))
-    shown = [row["name"] for row in result_of("compare", *runs, "--output", tmp_path / "out")["runs"]]
-    assert shown == [f"same-{i} {name}".strip() for i, name in enumerate(names, start=1)]
+        Path(made, "config.yaml").write_text(json.dumps(config))
+    result = result_of("compare", *runs, "--output", tmp_path / "out")
+    assert [row["name"] for row in result["runs"]] == ["same-1", "same-2"]
+    assert {row["setting"]: list(row["values"].values()) for row in result["settings"]} == differing
+    lines = compared_lines(result)
+    for key, (first, second) in differing.items():
+        assert f"The setting {key} differs: {first} in same-1, {second} in same-2." in lines
     # Folders of one name are told apart by their parents.
     (tmp_path / "else").mkdir()
     moved = str(Path(runs[1]).rename(tmp_path / "else" / "same-1"))
     shown = [row["name"] for row in result_of("compare", runs[0], moved, "--output", tmp_path / "out")["runs"]]
-    assert shown == [f"{run} {name}".strip() for run, name in zip((runs[0], moved), names, strict=True)]
+    assert shown == [runs[0], moved]
+
+
+def test_two_thresholds_of_one_model_have_the_same_scores_and_decisions_of_their_own(tmp_path: Path) -> None:
+    first, second = make(tmp_path, "low", 1), make(tmp_path, "high", 1)
+    table = pd.read_parquet(f"{second}/scores.parquet")
+    table.assign(score=table["score"] - 1.1).to_parquet(f"{second}/scores.parquet", index=False)
+    result = result_of("compare", first, second, "--max-fpr", 0.1, "--output", tmp_path / "out")
+    assert result["same_scores"] == [{"first": "low", "second": "high", "threshold_difference": pytest.approx(-1.1)}]
+    for name in ("auc", "partial_auc", "average_precision"):
+        (test,) = result["differences"][name]
+        assert (test["value"], test["low"], test["high"], test["method"]) == (0.0, 0.0, 0.0, "same-scores")
+    lines = compared_lines(result)
+    assert lines[0] == (
+        "low and high give the same scores, so they rank the test rows equally. The threshold of low is 1.1 lower."
+    )
+    y, scores = scores_of(first)
+    for name, threshold in (("low", 1.0), ("high", 2.1)):
+        flagged = scores > threshold
+        at = lines.index(f"{name}:")
+        assert lines[at + 1] == f"  Flagged: {flagged.sum()} of 200 test rows ({flagged.mean() * 100:.1f} %)."
+        n_right = int((y[flagged] == 1).sum())
+        assert f": {n_right} of the {flagged.sum()} flagged rows are positive." in lines[at + 2]
+        assert f": {40 - n_right} of 40 positive rows are missed." in lines[at + 3]
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "<h2>Decisions</h2>" in page
+    assert "The threshold of low is 1.1 lower." in page
+    # Scores of another model are not the same.
+    other = make(tmp_path, "other", 2)
+    result = result_of("compare", first, other, "--output", tmp_path / "out")
+    assert result["same_scores"] == []
+    assert result["differences"]["auc"][0]["method"] == "sign-flip"
 
 
 def test_a_comparison_is_not_written_among_the_runs(

@@ -656,9 +656,10 @@ def result():
 
     return {
         "run": "c", "n_pos": 20, "n_neg": 80, "runs": [run("a", ["few rows"]), run("<b>", ["few rows"])],
+        "same_scores": [], "settings": [{"setting": "model.lam", "values": {"a": "0.1", "<b>": "<i>"}}],
         "differences": {
             "auc": [pair("a", "<b>", -0.02, 0.01, -0.03, -0.01)],
-            "folds": [pair("a", "<b>", 0.1, 0.2)],
+            "average_precision": [pair("a", "<b>", 0.1, 0.2)],
         },
     }  # fmt: skip
 
@@ -671,13 +672,13 @@ def test_the_page_begins_with_the_comparison_of_the_auc(result):
     assert "The test AUC of <b> is higher than that of a by 0.02 (95 % interval 0.01 to 0.03, p = 0.01)." in text
     assert "a: few rows <b>: few rows" in text
     assert "no bound to no bound" in text
-    shown = ("Comparison of 2 runs", "20 positive and 80 negative", "0.8500 to 0.9500", "corrected resampled t-test")
+    shown = ("Comparison of 2 runs", "20 positive and 80 negative", "0.8500 to 0.9500", "model.lam 0.1 <i>")
     assert all(expected in text for expected in shown)
 
 
 def test_an_insignificant_difference_is_not_claimed(result):
     result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
-    unsure, same = comparison_sentences(result)
+    unsure, same, _ = comparison_sentences(result)
     assert unsure.startswith(
         "The test AUC of a and that of b do not differ significantly: the difference is 0.001 (95 % interval -0.001 to 0.003, "
         "p = 0.4)."

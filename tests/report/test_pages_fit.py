@@ -24,6 +24,8 @@ def assert_fits(chromium: Browser, folder: Path, page: str) -> None:
 def comparison(n_runs: int) -> str:
     names = [f"kddcup99-standard-lam-0.0001-20250101-12000{i}" for i in range(n_runs)]
     spread = {key: {"value": 0.99912, "interval": [0.99861, 0.99955]} for key in NAMES}
+    rates = {key: {"value": 0.05, "interval": [0.04, 0.06]} for key in ("alerts", "precision", "recall", "fpr")}
+    point = rates | {"target": {"alerts": 0.05}, "rows": "test", "set_on": "out_of_fold", "threshold": 0.0}
     runs = [
         {
             "name": n,
@@ -32,12 +34,15 @@ def comparison(n_runs: int) -> str:
             "solver": "all-pairs",
             "seconds": 12.3,
             "warnings": [],
+            "decisions": point,
         }
         | spread
         for n in names
     ]
     pairs = [pair(a, b, 0.0001234, 0.0123, 0.0000123, 0.0002345) for a in names for b in names if a < b]
+    settings = [{"setting": "model.features", "values": dict.fromkeys(names, "bins with 40 interactions")}]
     result = {"run": "c", "n_pos": 20, "n_neg": 80, "runs": runs, "differences": {"auc": pairs}}
+    result |= {"same_scores": [], "settings": settings}
     return render_comparison_page(result, [(name, scores(20, 80, seed=i)) for i, name in enumerate(names)])
 
 
