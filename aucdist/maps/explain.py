@@ -241,35 +241,6 @@ def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[nda
     return shapes
 
 
-def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> pd.DataFrame:
-    """Return a scorecard: points that add up to 0 for the lowest possible score, and to `total` for the highest.
-
-    Parameters
-    ----------
-    parts : Additive
-        What `additive` returned for the model.
-    features : sequence of str
-        The names of all features.
-    total : int, default=100
-        The points of the highest possible score.
-
-    Returns
-    -------
-    DataFrame
-        ``feature``, ``above`` and ``up to`` (bins; NaN in both for missing values), ``points`` rounded to a tenth, ``share`` of
-        the training rows. Neighbouring bins with equal points are merged. Interactions are left out: see
-        `InteractionShape.values`.
-    """
-    from aucdist.report.sections import cells_of, point_lines
-
-    columns = [(features[s.feature], s.spread, s, cells_of(s, (-np.inf, np.inf))) for s in parts.shapes]
-    table = [
-        (name, *((np.nan, np.nan) if values[0] == "missing" else (values[0][0], values[-1][1])), points, share)
-        for name, values, points, share in point_lines(columns, total)
-    ]
-    return pd.DataFrame(table, columns=["feature", "above", "up to", "points", "share"])
-
-
 def explanation(
     block: Block,
     features: Sequence[str],

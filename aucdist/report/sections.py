@@ -90,7 +90,9 @@ def additive_section(
     n_halves: int | None,
     n_rows: int,
 ) -> Json:
-    """Return the variables of the section: ranking, figures of shapes and of interactions, points.
+    """Return the variables of the section: ranking, figures of shapes and of interactions, points of the shapes.
+
+    ``pair_points`` has the fewest and the most points that each interaction adds to those of the shapes.
 
     `parts`: the model taken apart (`aucdist.maps.explain`).
     `schema`: the names of the features. The categories of a column are one figure, if no shape has a band or a direction.
@@ -121,13 +123,16 @@ def additive_section(
                 shape=shape, name=name, reach=reach, band=band_of.get(shape.feature), n_rows=n_rows,
             )  # fmt: skip
     interactions = sorted((shape for shape in parts.interactions if shape.spread > 0), key=lambda shape: -shape.spread)
-    ranking, heats = [(name, spread) for name, spread, *_ in drawn], []
+    ranking, heats, pair_points = [(name, spread) for name, spread, *_ in drawn], [], []
+    panels = _panels(parts.shapes, features, schema.categories)
+    scale = point_scale(panels)
     widest = max((float(np.abs(interaction.values).max()) for interaction in interactions), default=0.0)
     distinct = {features[shape.feature]: shape.means for shape in parts.shapes if shape.distinct}
     for k, interaction in enumerate(interactions):
         names = [features[j] for j in interaction.features]
         title, note = " & ".join(names), _ends_text(interaction.values)
         ranking.append((title, interaction.spread))
+        pair_points.append((title, scale * float(interaction.values.min()), scale * float(interaction.values.max())))
         if k < MAX_INTERACTIONS:
             svg = plots.inline_svg(
                 f"interaction-{k}", title, note, interaction_plot, min(HEIGHT, 130.0 + 24.0 * len(interaction.values)),
@@ -141,7 +146,8 @@ def additive_section(
         "n_halves": n_halves,
         "interactions": heats,
         "widest": widest,
-        "points": point_lines(_panels(parts.shapes, features, schema.categories)),
+        "points": point_lines(panels, scale),
+        "pair_points": pair_points,
     }
 
 
@@ -155,7 +161,7 @@ def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[
     rows = []
     for name, members in columns.items():
         (_, shape), *_ = members
-        spread, cells = shape.spread, cells_of(shape, shape.extremes)
+        spread, cells = shape.spread, cells_of(shape)
         if name in categories:  # a row adds all shapes: one at 1, the others at 0
             absent = sum(shape.values[0] for _, shape in members)
             cells = [(value, s.shares[-1], absent + (s.values[-1] - s.values[0])) for value, s in members]
@@ -167,20 +173,25 @@ def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[
     return sorted(rows, key=lambda row: -row[1])
 
 
-def cells_of(shape: Any, extremes: Sequence[float]) -> list[tuple[Any, float, float]]:
-    """Return the cells of a shape; the outer ends of its bins are `extremes`."""
-    values = list(itertools.pairwise([extremes[0], *shape.edges, extremes[1]]))
-    if shape.distinct and math.isfinite(extremes[0]):
+def cells_of(shape: Any) -> list[tuple[Any, float, float]]:
+    """Return the cells of a shape."""
+    values = list(itertools.pairwise([shape.extremes[0], *shape.edges, shape.extremes[1]]))
+    if shape.distinct:
         values = [(mean, mean) for mean in shape.means]
     cells: list[tuple[Any, float, float]] = list(zip(values, shape.shares, shape.values, strict=True))
     return cells if shape.missing is None else [("missing", math.nan, shape.missing), *cells]
 
 
-def point_lines(columns: Sequence[Panel], total: int = 100) -> list[Any]:
+def point_scale(columns: Sequence[Panel]) -> float:
+    """Return the points for a score of 1: the sum over all columns is 0 at the lowest and 100 at the highest."""
+    return 100.0 / (sum(np.ptp([adds for *_, adds in cells]) for *_, cells in columns) or math.inf)
+
+
+def point_lines(columns: Sequence[Panel], scale: float) -> list[Any]:
     """Return lines of column, values, points and share; neighbouring bins, or categories, with equal points are one line."""
-    ends = [(min(added), max(added)) for *_, cells in columns for added in [[adds for *_, adds in cells]]]
-    scale, lines = total / (sum(high - low for low, high in ends) or math.inf), []
-    for (name, _, _, cells), (low, _) in zip(columns, ends, strict=True):
+    lines = []
+    for name, _, _, cells in columns:
+        low = min(adds for *_, adds in cells)
         rows = [(round(scale * (adds - low), 1), value, share) for value, share, adds in cells]
         if isinstance(cells[-1][0], str):  # categories
             rows.sort(key=lambda row: row[0])

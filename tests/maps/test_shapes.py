@@ -1,15 +1,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
 from aucdist.data.serialization import serialize
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander, map_from_bytes
-from aucdist.maps.explain import additive, contribution_names, contributions, points_table
+from aucdist.maps.explain import additive, contribution_names, contributions
+from aucdist.report.sections import additive_section
 
 
 def rows(n=900, seed=0):
@@ -80,27 +83,31 @@ def test_points_run_from_nothing_to_the_total():
     fitted = BinExpander(bins=10).fit_blocks(LocalBlocks([Block.of(X, y)]))
     w = np.random.default_rng(2).normal(size=fitted.n_features_out)
     parts = additive(fitted, w)
-    table = points_table(parts, ["a", "b", "c", "d", "e"])
-    assert list(table.columns) == ["feature", "above", "up to", "points", "share"]
-    by_feature = table.groupby("feature")["points"]
+    points = points_of(parts)
+    by_feature = points.groupby("feature")["points"]
     assert (by_feature.min() == 0.0).all()
     assert by_feature.max().sum() == pytest.approx(100.0, abs=0.3)
-    assert table[table["above"].isna()]["feature"].tolist() == ["d"]
+    assert points[points["values"].map(lambda values: values[0] == "missing")]["feature"].tolist() == ["d"]
     # Points rank rows as scores do, but for rounding.
     shape = parts.shapes[0]
-    mine = table[table["feature"] == "a"]
+    mine = points[points["feature"] == "a"]
+    ends = pd.DataFrame([(values[0][0], values[-1][1]) for values in mine["values"]], mine.index, ["above", "up to"])
     scale = 100.0 / sum(np.ptp(s.cells) for s in parts.shapes)
     for x in X[:30, 0]:
-        row = mine[(mine["above"] < x) & (x <= mine["up to"])]
+        row = mine[(ends["above"] < x) & (x <= ends["up to"])]
         expected = (shape.values[np.searchsorted(shape.edges, x)] - shape.values.min()) * scale
         assert row["points"].item() == pytest.approx(expected, abs=0.051)
     assert mine["share"].sum() == pytest.approx(1.0)
 
 
+def points_of(parts):
+    section = additive_section(parts, Schema(tuple("abcde"), "y", ("1",), ("0",), {}), None, None, None, 100)
+    return pd.DataFrame(section["points"], columns=["feature", "values", "points", "share"])
+
+
 def test_a_model_of_nothing_has_no_points():
     fitted = BinExpander().fit_blocks(LocalBlocks([Block.of(*rows())]))
-    table = points_table(additive(fitted, np.zeros(fitted.n_features_out)), list("abcde"))
-    assert (table["points"] == 0.0).all()
+    assert points_of(additive(fitted, np.zeros(fitted.n_features_out))).empty
 
 
 def test_a_map_keeps_the_smallest_and_the_largest_training_value():

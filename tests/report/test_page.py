@@ -12,7 +12,7 @@ import pytest
 
 from aucdist.data.dataset import Schema
 from aucdist.errors import InputError
-from aucdist.maps.explain import Additive, Shape
+from aucdist.maps.explain import Additive, InteractionShape, Shape
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report.comparison import comparison_sentences, p_text, render_comparison_page
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
@@ -347,7 +347,7 @@ def test_a_tile_has_the_alerts(report, page):
 def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(report, pairs):
     additive = {
         "interactions": pairs, "ranking": [("age", 1.0)], "n_halves": None, "shapes": [],
-        "points": [], "reach": 1.0, "binary": set(), "widest": 1.0,
+        "points": [], "pair_points": [], "reach": 1.0, "binary": set(), "widest": 1.0,
     }  # fmt: skip
     other, run = baseline(0.9, 0.9, test_auc=UP, average_precision=UP), "my runs/x"
     bins = replace(report, run=report.run | {"run": run, "baselines": [other]}, map_name="bins", additive=additive)
@@ -719,6 +719,30 @@ def test_the_categories_of_a_column_are_one_figure_with_what_a_row_of_each_adds(
         "fault you 0.0 30.0 % fault other values 45.5 10.0 % fault me 90.9 60.0 % age 0 0.0" in text
     )  # no "up to 0.5"
     assert "fault from -1.3 to 0.7 me (60.0 %) 0.70 other values (10.0 %) -0.30 you (30.0 %) -1.30 age" in text
+    assert "The sum is 0 for the lowest possible score and 100 for the highest. Values with equal points" in text
     bands = [(shape.values, shape.values) for shape in shapes]
     banded = additive_section(parts, schema, None, bands, 2, 100)
     assert {shape["name"] for shape in banded["shapes"]} == set(names)
+
+
+def test_the_points_of_a_model_with_interactions_are_not_called_its_score(report):
+    edge, half = np.array([0.5]), np.array([0.5, 0.5])
+    shapes = tuple(
+        Shape(j, edge, np.array([-size, size]), half, None, np.arange(2.0), np.array([0.0, 1.0]))
+        for j, size in enumerate((0.3, 0.2))
+    )
+    pair = InteractionShape((0, 1), (edge, edge), (False, False), np.array([[0.5, -0.5], [-0.5, 0.5]]), (half, half))
+    schema = Schema(("age", "sum"), "bad", ("yes",), ("no",), {})
+    section = additive_section(Additive(0.0, shapes, (pair,)), schema, None, None, None, 100)
+    # The shapes span 1, which is 100 points, so 0.5 of the score is 50 points.
+    assert section["pair_points"] == [("age & sum", pytest.approx(-50.0), pytest.approx(50.0))]
+    assert sum(points for *_, points, _ in section["points"]) == pytest.approx(100.0)
+    page = render_run_page(replace(report, map_name="bins", additive=section, run=report.run | {"n_samples": 100}))
+    text = text_of(page)
+    assert Tags(page).open == []
+    assert "Table of points of the shapes, without the interactions" in text
+    assert (
+        "The sum is 0 for the lowest possible sum of the shapes and 100 for the highest. These points are not the"
+        in text
+    )
+    assert "Interaction Fewest points Most points age & sum -50.0 +50.0" in text
