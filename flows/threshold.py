@@ -13,6 +13,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
 from aucdist.model.linear_model import LinearModel
+from aucdist.report.run import tied_text
 from aucdist.report.text import point_rows, render_template
 from aucdist.store import promote, read_version
 from flows.config.loading import PlaceArgument, UrlOption, yaml_text
@@ -34,6 +35,10 @@ from flows.run_folder.folder import (
 from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
 
 HISTORY = "history.parquet"
+NOT_MOVED = (
+    "A training run moves its threshold past such scores. This command does not, because a run keeps only the out-of-fold "
+    "scores. To move it, train again with this `operating_point`."
+)
 
 
 class ThresholdConfig(OperatingPointConfig):
@@ -62,7 +67,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
     folder = model_folder(run)
     model = load_two_classes(folder, "another threshold")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
-    cut, shift, changed = _decide(config, run, about, model, test)
+    cut, shift, tied, changed = _decide(config, run, about, model, test)
     model = model.with_weights(
         intercept=0.0 - cut,
         about=model.about | {"operating_point": config.options},
@@ -80,7 +85,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
     if test is not None:
         others[SCORES] = test.assign(score=test["score"] - shift).to_parquet(index=False, compression="zstd")
     point = changed["operating_point"]
-    rows = point_rows(point)
+    rows = point_rows(point) + ([("Equal scores", f"{tied} {NOT_MOVED}")] if tied else [])
     said: Json = {"operating_point": point, "sentences": list(map(": ".join, rows))}
     if change is not None:
         others[METRICS] = json_text(about | changed).encode()
@@ -105,8 +110,8 @@ def change_threshold(config: ThresholdConfig) -> Json:
 
 def _decide(
     config: ThresholdConfig, run: str, about: Json, model: LinearModel, test: pd.DataFrame | None
-) -> tuple[float, float, Json]:
-    """Return the new threshold of X w, the new threshold of the old scores, and the changes of ``metrics.json``."""
+) -> tuple[float, float, str, Json]:
+    """Return the new threshold of X w, that of the old scores, a warning of equal scores, and the changes of ``metrics.json``."""
     kept = about.get("threshold_rows")
     if kept is not None and exists(f"{run}/{THRESHOLD_ROWS}"):
         rows, threshold_counts = kept["rows"], read_threshold_rows(run, about)
@@ -137,7 +142,8 @@ def _decide(
         details["test"] = detail_of(counts, 0.0)
     point = point_of(counts, at, config.options, shown_rows, per_day)
     point |= how_set(rows, threshold_counts, guarantee)
-    return cut, shift, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
+    tied = tied_text(counts, at, shown_rows) if rows == "out_of_fold" else ""
+    return cut, shift, tied, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
 
 
 def threshold_lines(result: Json) -> list[str]:

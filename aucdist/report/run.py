@@ -220,14 +220,21 @@ def _warnings_of_two(
         texts.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
         )
-    tied, *others = (shown.pos + shown.neg)[shown.values > report.threshold].tolist() or [0.0]
-    if "operating_point" in report.run and tied >= max(MIN_TIED, MANY_TIED * sum(others, tied)):
-        texts.append(
-            f"{count_text(tied)} {rows} rows have the lowest score that is flagged. Rows with equal features have equal scores, "
-            "so they are flagged together. The scores that set the threshold may have differed between such rows, so the model "
-            "may flag many more or fewer rows than its target says."
-        )
+    if "operating_point" in report.run and (tied := tied_text(shown, report.threshold, rows)):
+        texts.append(tied)
     return [*texts, *(f"{text[0].upper()}{text[1:]}." for text in more), *report.leaks]
+
+
+def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
+    """Return a warning that many of the flagged rows share the lowest score that is flagged; empty if they do not."""
+    tied, *others = (counts.pos + counts.neg)[counts.values > threshold].tolist() or [0.0]
+    if tied < max(MIN_TIED, MANY_TIED * sum(others, tied)):
+        return ""
+    return (
+        f"{count_text(tied)} {rows} rows have the lowest score that is flagged. Rows with equal features have equal scores, "
+        "so they are flagged together. The scores that set the threshold may have differed between such rows, so the model "
+        "may flag many more or fewer rows than its target says."
+    )
 
 
 def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None) -> list[tuple[str, str]]:

@@ -134,6 +134,32 @@ def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Pa
         change(str(old), alerts=5, per="day")
 
 
+def test_equal_scores_among_which_the_threshold_lies_are_said(visits: Path, tmp_path: Path) -> None:
+    """Nine different rows repeat. The out-of-fold scores of each differ by its fold, and the model flags all of them or none."""
+    r = np.random.default_rng(2)
+    X = r.integers(0, 3, (800, 2)).astype(float)
+    y = X.sum(axis=1) + 0.7 * (X[:, 0] - 1) * (X[:, 1] - 1) + r.logistic(size=800) > 4.5
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    model = {"estimator": "PairwiseHingeClassifier", "tol": 1e-2, "features": {"map": "bins"}}
+    config = write_config(
+        tmp_path, table, {"label": "y", "positive": "True"}, {"test": {"fraction": 0.25}}, model=model
+    )
+    tied = str(trained(config, "operating_point={alerts: 0.2}", output=tmp_path / "runs")["run"])
+    lines = threshold_lines(change(tied, alerts=0.15))
+    (said,) = [line for line in lines if line.startswith("Equal scores: ")]
+    scores = read_scores(lines[-1].removeprefix("written: "))["score"]
+    lowest = scores[scores > 0].min()
+    assert said.startswith(f"Equal scores: {(scores == lowest).sum()} test rows have the lowest score that is flagged.")
+    assert "This command does not, because a run keeps only the out-of-fold scores." in said
+    # Where scores differ, and where the model's own scores set the threshold, there is nothing to say.
+    for run in (str(trained(visits, "operating_point={alerts: 0.1}")["run"]), tied_on_training_rows(config, tmp_path)):
+        assert not any(line.startswith("Equal scores: ") for line in threshold_lines(change(run, alerts=0.15)))
+
+
+def tied_on_training_rows(config: Path, folder: Path) -> str:
+    return str(trained(config, "operating_point={alerts: 0.2, out_of_fold: false}", output=folder / "in-fold")["run"])
+
+
 def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> None:
     result = trained(visits, "operating_point={precision: 0.8, confidence: 0.95}")
     point, about = result["operating_point"], read_about(result["run"])
