@@ -20,7 +20,7 @@ from aucdist.drift.columns import (
     auc_and_revealing_value,
     sentinel,
 )
-from aucdist.engine.blocks import Blocks, Summary, drawn_rows
+from aucdist.engine.blocks import Blocks, Summary, gather_sample
 from aucdist.errors import InputError
 from aucdist.kernels.random import hash_ids
 from aucdist.parameters import frozen
@@ -70,7 +70,7 @@ def sample_of(blocks: Blocks) -> Sample:
         rows = block.take(hash_ids(block.row_id, SEED) / 2.0**64 <= share)
         return [rows.with_X(rows.X[:, : 0 if wide else None])]
 
-    rows = drawn_rows(blocks, sampled)
+    rows = gather_sample(blocks, sampled)
     return Sample(as_dense(rows.X).astype(np.float64, copy=False), rows.y == 1, rows.row_id, rates[1] / rates[0])
 
 

@@ -16,7 +16,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import edges_of, encode_column
-from aucdist.maps.binning import bins_of, draw_rows
+from aucdist.maps.binning import bins_of, sample_by_class
 from aucdist.metrics.counts import ScoreCounts
 
 N_BINS = 20
@@ -188,7 +188,7 @@ def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef
     coef : ndarray
         The weights. They decide what is watched if there are more than `MAX_COLUMNS` columns.
     """
-    drawn = draw_rows(blocks)
+    drawn = sample_by_class(blocks)
     columns, numbers = [], []
     cuts = np.zeros(len(schema.feature_names))  # midpoints between the encoded values of 0 and 1
     if schema.categories and preprocessor.scale != "unit-row":

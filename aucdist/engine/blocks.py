@@ -26,7 +26,7 @@ from aucdist.engine.steps import (
     memory_and_summary,
     number_of_threads,
     reads_rows_itself,
-    run_step,
+    run_on_blocks,
     without_rows,
 )
 from aucdist.errors import InputError
@@ -373,7 +373,7 @@ class LocalBlocks(Blocks):
         """Run the step on the blocks."""
         numbers = range(self.n_blocks)
         if self.threads > 1 or not self.lasting:
-            after, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self.threads)
+            after, tree = run_on_blocks(step, self._blocks, self._memory, args, numbers, threads=self.threads)
         else:  # one thread, and blocks in memory: locks would cost more than a step on few rows
             tree, after = MergeTree(), []
             for number, argument in enumerate(numbers if first_argument(step) == "number" else self._blocks):
@@ -401,7 +401,7 @@ def all_rows(blocks: Blocks) -> Block:
     return stacked(blocks.sum(lambda block: [block]))
 
 
-def drawn_rows(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:
+def gather_sample(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:
     """Return the rows that a function draws from each block, a list, in the order of their ids."""
     drawn = stacked(blocks.sum(draw, *args))
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()

@@ -75,7 +75,7 @@ class DaskBlocks(Blocks):
         stream : bool, default=False
             Whether the rows stay in files and are read in each step. Reading needs memory for about four blocks per thread.
         items : sequence, optional
-            What the loader gets for each block, by default its number. Items that `place_items` returned are already on
+            What the loader gets for each block, by default its number. Items that `scatter_items` returned are already on
             the right workers.
         """
         # Tasks are not bound to the addresses of workers: if all workers were lost, Dask would wait for the old addresses
@@ -132,7 +132,7 @@ class DaskBlocks(Blocks):
         return total
 
 
-def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
+def scatter_items(client: Client, items: Sequence[Any]) -> list[Future]:
     """Put small objects on the workers, adjacent ones on the same worker, and return futures.
 
     Tasks that take an object run on its worker, so the next task can use what the object keeps. If a worker is lost,

@@ -116,7 +116,7 @@ def number_of_threads(n_jobs: int | None) -> int:
     return max(1, cpu_count() + 1 + n_jobs)
 
 
-def run_step(
+def run_on_blocks(
     step: Step,
     blocks: Sequence[Block | Stored[Block]],
     memories: Sequence[Any],

@@ -238,7 +238,7 @@ vectors for each class."""
 
 
 @frozen
-class OneAgainstRest:
+class OneVsRest:
     """Makes labels of places in a table of sets of classes: -1 and +1.
 
     Attributes
@@ -266,9 +266,7 @@ class ClassView(ViewBlocks):
     """
 
     def __init__(self, blocks: Blocks, signs: ndarray):
-        super().__init__(
-            blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere", same_features=True
-        )
+        super().__init__(blocks, OneVsRest(signs), keep="memory" if blocks.lasting else "nowhere", same_features=True)
         self._of_all_classes = blocks
         if blocks.unmapped is not blocks:
             self.mapped_by(blocks.feature_map, ClassView(blocks.unmapped, signs))

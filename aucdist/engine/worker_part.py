@@ -23,7 +23,7 @@ from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
-from aucdist.engine.steps import Interrupted, run_step
+from aucdist.engine.steps import Interrupted, run_on_blocks
 from aucdist.errors import RunError, error_text
 
 FEW_BYTES = 2**16
@@ -120,7 +120,7 @@ class StepRunner(WorkerPlugin):
             step, args = loads(call)
             memory = [None] * len(part.blocks) if before is None else part.memories[before]
             threads = self._worker.state.nthreads
-            new_memory, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
+            new_memory, tree = run_on_blocks(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
             buffers = list[ndarray]()
             nodes = pack(tree.nodes(), buffers)
         except Interrupted:  # the part was released, for example because the scheduler was lost

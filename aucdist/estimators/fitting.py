@@ -29,12 +29,12 @@ from aucdist.engine.view import ClassBlocks, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
-from aucdist.estimators.scores import WithThreshold, count_scores, errors_name_class, mapped_rows, mean_and_spread
+from aucdist.estimators.scores import WithThreshold, count_scores, errors_name_class, map_for_model, mean_and_spread
 from aucdist.estimators.tables import ENCODING_ATTRIBUTES
 from aucdist.estimators.validation import check_groups, restore_on_failure, training_blocks
 from aucdist.estimators.with_solver import WithSolver
-from aucdist.maps.base import FittedMap, encoded
-from aucdist.maps.binning import draw_rows
+from aucdist.maps.base import FittedMap, map_blocks
+from aucdist.maps.binning import sample_by_class
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.pairs.groups import find_levels
@@ -210,7 +210,7 @@ def fit_classes(
     model.label_sets_ = sets
     if rows.has_weights and not model.resolved_solver.sample_weight:
         rows = replace(rows, blocks=without_equal_weights(rows.blocks))
-    rows = map_all_rows(model, rows)
+    rows = map_for_all_classes(model, rows)
     names = sets.names()
     models = [clone(model).set_params(**model._parameters_of_class(k)) for k in range(sets.n_classes)]
     for one_model in models:
@@ -247,7 +247,7 @@ def fit_classes(
     return list(fits)
 
 
-def map_all_rows(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
+def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
     """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
 
     Each class alone would fit the same map to up to 32 768 rows of each side.
@@ -257,7 +257,7 @@ def map_all_rows(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
         return rows
     find_directions(model, rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
-    return replace(rows, blocks=checked_codes(model, encoded(rows.of_all(), model.feature_map_)), changes=())
+    return replace(rows, blocks=checked_codes(model, map_blocks(rows.of_all(), model.feature_map_)), changes=())
 
 
 def prepare_blocks(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blocks:
@@ -285,7 +285,7 @@ def prepare_blocks(model: Fittable, blocks: Blocks, start: Start | None = None) 
     if expander is not None:
         known = blocks.feature_map or (start and start.feature_map)
         model.feature_map_ = known or expander.fit_blocks(blocks, vars(model).get("monotone_"))
-    return checked_codes(model, mapped_rows(model, blocks))
+    return checked_codes(model, map_for_model(model, blocks))
 
 
 def without_equal_weights(blocks: Blocks) -> Blocks:
@@ -370,7 +370,7 @@ def find_directions(model: Fittable, blocks: Blocks) -> None:
     if model.monotone != AUTO:
         model.monotone_ = directions_of_features(model, blocks)
         return
-    drawn = draw_rows(blocks, ROWS_OF_DIRECTIONS)
+    drawn = sample_by_class(blocks, ROWS_OF_DIRECTIONS)
     drawn = drawn.with_X(_scaled(drawn.X))
     other = dict.fromkeys(
         ("monotone", "features", "penalty", "calibration", "prior", "max_fpr", "max_false_positives", "n_jobs")

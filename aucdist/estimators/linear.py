@@ -17,7 +17,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import shifted, with_rounded_intercept
 from aucdist.estimators.display import RoundPrinter
 from aucdist.estimators.fitting import Fit, Start, finish_fit, give_warnings, prepare_blocks
-from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
+from aucdist.estimators.scores import map_matrix, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure, training_blocks
 from aucdist.maps.explain import Additive, additive, explanation, index_of
@@ -85,7 +85,7 @@ class LinearClassifier(BlockClassifier):
         """
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        return encoded_rows(X, self._map).scores(self.coef_[0])
+        return map_matrix(X, self._map).scores(self.coef_[0])
 
     @available_if(lambda model: model._has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -193,7 +193,7 @@ class LinearClassifier(BlockClassifier):
         check_is_fitted(self)
         refuse_classes(self, "explain")
         return explanation(
-            encoded_rows(checked_rows(self, X), None),
+            map_matrix(checked_rows(self, X), None),
             labels_of_features(self),
             self.coef_[0],
             self.decision_intercept,

@@ -17,7 +17,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.display import RankingWarning, RoundPrinter
 from aucdist.estimators.fitting import Fit, Start, finish_fit, prepare_blocks
-from aucdist.estimators.scores import count_scores, encoded_rows
+from aucdist.estimators.scores import count_scores, map_matrix
 from aucdist.kernels.random import hash_ids
 from aucdist.maps.base import moments_of, with_weight
 from aucdist.maps.nystroem import KernelBlock, gaussian_kernel, median_distance
@@ -376,7 +376,7 @@ class MarginMeanClassifier(BlockClassifier):
         return counts
 
     def _scores_without_intercept(self, X: Any) -> ndarray:
-        block = encoded_rows(X, self._map)
+        block = map_matrix(X, self._map)
         return block.scores(self.coef_[0]) if hasattr(self, "coef_") else self._machine().scores(block)
 
     def _machine(self) -> KernelMachine:

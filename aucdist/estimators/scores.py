@@ -18,7 +18,7 @@ from aucdist.data.block import Block, as_dense
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.estimators.tables import checked_rows, is_dask, names_of_features
-from aucdist.maps.base import FittedMap, encoded
+from aucdist.maps.base import FittedMap, map_blocks
 from aucdist.maps.bins import MissingInFeature
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.counts import ScoreCounts, dot, labels_of, refuse
@@ -32,16 +32,16 @@ ROWS_LOOKED_AT_FIRST = 4096
 """The number of rows, of a class or of a block, that are looked at first."""
 
 
-def encoded_rows(X: Any, fitted: FittedMap | None) -> Block:
+def map_matrix(X: Any, fitted: FittedMap | None) -> Block:
     """Return a matrix as rows whose labels are all 1, mapped if there is a feature map."""
     block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
-    return block if fitted is None else fitted.encode(block)
+    return block if fitted is None else fitted.map_block(block)
 
 
-def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
+def map_for_model(model: Any, blocks: Blocks) -> Blocks:
     """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map and did not map them before."""
     fitted = getattr(model, "feature_map_", None)
-    return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
+    return blocks if fitted is None or blocks.feature_map is fitted else map_blocks(blocks, fitted)
 
 
 def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
@@ -392,7 +392,7 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> ndarray:
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):
         try:
-            block = encoded_rows(X, shared)
+            block = map_matrix(X, shared)
         except MissingInFeature as error:
             raise MissingInFeature(error.args[0], names_of_features(model)) from None
         columns = [block.scores(one_model.coef_[0]) + one_model.decision_intercept for one_model in models]

@@ -26,7 +26,7 @@ ROW_FORM: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.flo
 """The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 
 
-def mixes_features(name: str) -> str:
+def no_directions_message(name: str) -> str:
     """Format the error for a map that has no signs of weights for directions of features."""
     return (
         f"{name} mixes all features, so no signs of weights can make the score rise in one of them: to use monotone, leave out "
@@ -35,7 +35,7 @@ def mixes_features(name: str) -> str:
 
 
 class FittedMap(ABC):
-    """A fitted feature map, which encodes rows. It is pickled to workers.
+    """A fitted feature map, which computes the basis functions of rows. It is pickled to workers.
 
     A subclass is a frozen dataclass of plain values, strings, arrays, and lists and tuples of those.
     """
@@ -52,7 +52,7 @@ class FittedMap(ABC):
         """Number of basis functions, which is the number of weights of a model."""
 
     @abstractmethod
-    def encode(self, block: Block) -> Block:
+    def map_block(self, block: Block) -> Block:
         """Return the block with its features mapped: codes, or dense rows.
 
         Raises InputError if it has another number of features, or a value that the map has no place for.
@@ -72,7 +72,7 @@ class FittedMap(ABC):
         `directions`, of shape (n_features_in,), int8: +1, -1, or 0 for any.
         Raises InputError if there are no such signs.
         """
-        raise InputError(mixes_features(type(self).__name__))
+        raise InputError(no_directions_message(type(self).__name__))
 
     def groups(self) -> ndarray | None:
         """Return the group (a feature or an interaction) of each weight, ascending from 0, int64 of shape (n_features_out,).
@@ -108,22 +108,22 @@ def moments_of(block: Block) -> Summary:
 
 
 @frozen
-class Encoded:
-    """A function that encodes the rows of a block with a weight above 0. Checkpoints store it by its fields."""
+class ApplyMap:
+    """A function that maps the rows of a block whose weight is above 0. Checkpoints store it by its fields."""
 
     fitted: FittedMap
 
     def __call__(self, block: Block) -> Block:
-        """Return the block of the encoded rows."""
-        return self.fitted.encode(with_weight(block))
+        """Return the block of the mapped rows."""
+        return self.fitted.map_block(with_weight(block))
 
 
-def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the encoded rows, each block computed where it is stored."""
-    return changed(blocks, Encoded(fitted)).mapped_by(fitted, blocks)
+def map_blocks(blocks: Blocks, fitted: FittedMap) -> Blocks:
+    """Return the mapped rows, each block computed where it is stored."""
+    return apply_to_blocks(blocks, ApplyMap(fitted)).mapped_by(fitted, blocks)
 
 
-def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
+def apply_to_blocks(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
     """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are."""
     # codes are small enough to be kept in memory for each fold
     return ViewBlocks(blocks, change, keep="memory" if blocks.features_lasting else "disk")
@@ -164,7 +164,7 @@ class Expander(TransformerMixin, BaseEstimator):
 
     def check_directions(self) -> None:
         """Raise an InputError if no signs of weights make scores rise in one feature, see `FittedMap.signs`."""
-        raise InputError(mixes_features(type(self).__name__))
+        raise InputError(no_directions_message(type(self).__name__))
 
     def supervised(self) -> bool:
         """Return whether these parameters make the map depend on the classes, so that `fit` needs `y`."""
@@ -223,7 +223,7 @@ class Expander(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, unmasked(X), reset=False, **self._rows)
-        block = self.map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8)))
+        block = self.map_.map_block(Block.of(X, np.ones(X.shape[0], dtype=np.int8)))
         if not isinstance(block.rows, BinRows):
             return block.X
         matrix = matrix_of(block.rows)

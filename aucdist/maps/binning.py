@@ -22,7 +22,7 @@ from numpy import ndarray
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import has_missing
-from aucdist.engine.blocks import Blocks, drawn_rows
+from aucdist.engine.blocks import Blocks, gather_sample
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import with_weight
@@ -193,7 +193,7 @@ class Bins:
     shares: ndarray
 
 
-def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = False) -> Block:
+def sample_by_class(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = False) -> Block:
     """Draw rows of both classes by their ids. The weight of each is that of the rows that it represents.
 
     All rows where a class has at most `most`: so the choice does not depend on how the rows lie in blocks. With `whole_groups`
@@ -202,11 +202,11 @@ def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = Fals
     most = max(64, min(most, MAX_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
     if whole_groups and max(blocks.n_neg, blocks.n_pos) > most:
-        drawn = drawn_rows(blocks, draw_groups, 2.0 * most / blocks.n_samples)
+        drawn = gather_sample(blocks, draw_groups, 2.0 * most / blocks.n_samples)
         assert drawn.group is not None
         if len(np.unique(drawn.group)) >= MIN_GROUPS:
             return drawn
-    return drawn_rows(blocks, draw_from_block, shares)
+    return gather_sample(blocks, draw_from_block, shares)
 
 
 def count_missing(block: Block) -> ndarray:

@@ -19,7 +19,7 @@ from aucdist.data.block import Block, Columns, as_dense
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column, expand, interaction_histograms
-from aucdist.maps.base import LINEAR_CHOICES, Expander, FittedMap, encoded
+from aucdist.maps.base import LINEAR_CHOICES, Expander, FittedMap, map_blocks
 from aucdist.maps.binning import (
     BASES,
     LINEAR_SCALE,
@@ -27,10 +27,10 @@ from aucdist.maps.binning import (
     CodeFunctions,
     bins_of,
     count_missing,
-    draw_rows,
     feature_part,
     interaction_part,
     joined,
+    sample_by_class,
 )
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import PairGroups, pair_groups
@@ -83,7 +83,7 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
         raise InputError(
             "the rows are of one class only, and interactions are chosen to separate two: give rows of both classes"
         )
-    rows = encoded(blocks, fitted)
+    rows = map_blocks(blocks, fitted)
     groups = pair_groups(rows)
     rounds = AllPairs().rounds(rows, LAM)
     w = solve(rounds, tol=TOL, max_passes=MAX_PASSES).w
@@ -142,7 +142,7 @@ def add_up_cells(
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes
-    other_groups = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
+    other_groups = np.repeat(memory.group_slices[1], np.diff(memory.group_slices[0]))
     anchor_rows = memory.anchors.positions, anchor_slopes, codes, partners[0]
     other_rows = memory.others.positions, memory.coefs, other_groups, partners[1]
     for positions, row_slopes, groups, partner_weights in (anchor_rows, other_rows):
@@ -243,7 +243,7 @@ class BinMap(FittedMap):
         """Number of basis functions."""
         return int(self.code_basis.n_features)
 
-    def encode(self, block: Block) -> Block:
+    def map_block(self, block: Block) -> Block:
         """Return the block with its features as codes."""
         self.check_width(block)
         return replace(block, rows=BinRows(self.codes(block), self.code_basis))
@@ -439,7 +439,7 @@ class BinExpander(Expander):
                 f"bins take a byte for each row and feature, so at most {MAX_COLUMNS} features can be binned, not "
                 f"{blocks.n_features}: leave out the feature map (`features: null`, or None), or select some features first"
             )
-        drawn = draw_rows(blocks)
+        drawn = sample_by_class(blocks)
         columns, weight = Columns(drawn), drawn.weights()
         fitted = BinMap(
             drawn.n_features, tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features)),

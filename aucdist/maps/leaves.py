@@ -19,7 +19,7 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis, leaf_codes
 from aucdist.maps.base import Expander, FittedMap
-from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
+from aucdist.maps.binning import CodeFunctions, joined, sample_by_class, with_column
 from aucdist.parameters import NOT_NEGATIVE, SWITCH, at_most_1, between, frozen, keyword_parameters
 from aucdist.solvers.signs import FREE, ZERO
 
@@ -258,7 +258,7 @@ class LeafMap(FittedMap):
         """The number of leaves and of steps between leaves, plus one for LightGBM's score if it is a column."""
         return int(self.code_basis.n_features)
 
-    def encode(self, block: Block) -> Block:
+    def map_block(self, block: Block) -> Block:
         """Return the block with a code for each tree."""
         self.check_width(block)
         return replace(block, rows=BinRows(self.forest.codes(block.X), self.code_basis))
@@ -384,7 +384,7 @@ class LeafExpander(Expander):
                 "within_groups=True of leaves needs rows with groups: fit(X, y, groups=...) of an estimator"
             )
         lightgbm = load_optional("lightgbm")
-        drawn = draw_rows(blocks, MAX_ROWS, whole_groups=bool(self.within_groups))
+        drawn = sample_by_class(blocks, MAX_ROWS, whole_groups=bool(self.within_groups))
         sizes = None
         if self.within_groups:
             assert drawn.group is not None

@@ -137,7 +137,7 @@ class NystroemFeatures(FittedMap):
         """Number of columns."""
         return self.directions.shape[1] + (self.n_features_in if self.linear == "keep" else 0)
 
-    def encode(self, block: Block) -> Block:
+    def map_block(self, block: Block) -> Block:
         """Return the block with dense rows; float32 stays float32."""
         self.check_width(block)
         out = np.empty((block.n_samples, self.n_features_out), dtype=block.rows.values.dtype)

@@ -173,7 +173,7 @@ class LinearModel:
             for weights in self.weights:
                 key = id(weights.feature_map)
                 if key not in mapped:
-                    mapped = {key: block if weights.feature_map is None else weights.feature_map.encode(block)}
+                    mapped = {key: block if weights.feature_map is None else weights.feature_map.map_block(block)}
                 # By the kernel that scored the rows of the run, so that both have the same bits.
                 columns.append(mapped[key].scores(weights.coef) + weights.intercept)
             scores = np.column_stack(columns) / self.spreads if self.classes else columns[0]

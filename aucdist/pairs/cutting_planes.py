@@ -272,10 +272,10 @@ class CuttingPlanes:
             gradient = cuts.here.gradient + penalty.lam * w
             last_widths = h, cuts.cutoff_width
             if self.negatives.is_top_only:
-                self._narrow_band()  # before the step, because `ahead` corrects the gradient for the narrower band
+                self._narrow_band()  # before the step, because `gradient_change` corrects the gradient for the narrower band
             pairs = for_step.pairs(h, cuts.cutoff_width)
             if self.negatives.is_top_only:
-                gradient += pairs.ahead()
+                gradient += pairs.gradient_change()
             move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.samples.is_dense)
             cuts.score(w + move)
             step, first = self._line_search(for_search, move, last_widths)

@@ -11,8 +11,9 @@ Pairs are within groups; without groups all rows are one. Anchors lie sorted by 
 anchors has m + 1 places: before, between and behind its anchors. Running sums and slope sums have an entry for each place, group
 after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
 sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
-and end. ``runs`` and ``codes`` give the group of each row: rows ``runs[k]`` up to ``runs[k + 1]`` are of group ``codes[k]``.
-``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`), each of its own size.
+and end. ``bounds`` and ``codes`` give the group of each row: rows ``bounds[k]`` to ``bounds[k + 1] - 1`` are of group
+``codes[k]``. ``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`), each of
+its own size.
 
 For one group ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
@@ -165,16 +166,16 @@ def running_sums_in_groups(values, starts, out):
 def cut_groups(rows, shifts, search, doubt, coefs, slope_sums):
     """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinge: see `cut_group`.
 
-    `rows`: scores, weights, and ``(runs, codes)`` of rows of the larger class.
+    `rows`: scores, weights, and ``(bounds, codes)`` of rows of the larger class.
     `search`: the anchors and what guides a search among them, in the order below.
     `coefs` is written, and `slope_sums`, with an entry for each place, is added to.
     """
-    scores, weights, (runs, codes) = rows
+    scores, weights, (bounds, codes) = rows
     anchors, starts, table, table_starts, low, scale, weight_below, score_below = search
     active, hinge, doubts, n_band = 0.0, 0.0, 0.0, 0
     for k in range(codes.shape[0]):
         g = codes[k]
-        group_rows = slice(runs[k], runs[k + 1])
+        group_rows = slice(bounds[k], bounds[k + 1])
         group_anchors = slice(starts[g], starts[g + 1])
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         a, h, d, n = cut_group(
@@ -255,12 +256,12 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
 @kernel
 def ramp_sum(rows, search, coefs, sums):
     """Return the weighted sum of the ramps of all pairs within groups: see `ramp_of_group`, and `cut_groups` for parameters."""
-    scores, weights, (runs, codes) = rows
+    scores, weights, (bounds, codes) = rows
     anchors, starts, table, table_starts, low, scale, weight_below, score_below, square_below = search
     total = 0.0
     for k in range(codes.shape[0]):
         g = codes[k]
-        group_rows = slice(runs[k], runs[k + 1])
+        group_rows = slice(bounds[k], bounds[k + 1])
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         total += ramp_of_group(
             scores[group_rows], weights[group_rows], anchors[starts[g] : starts[g + 1]],

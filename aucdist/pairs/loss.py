@@ -19,14 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aucdist.pairs.kernels import (
-    arrange,
-    cut_groups,
-    index_groups,
-    ramp_sum,
-    running_sums_in_groups,
-    sums_above,
-)
+from aucdist.pairs.kernels import arrange, cut_groups, index_groups, ramp_sum, running_sums_in_groups, sums_above
 from aucdist.parameters import frozen
 
 MAX_CELLS = 2**16
@@ -35,9 +28,9 @@ MAX_CELLS = 2**16
 FEW_ANCHORS = 16
 """A group with at most this many anchors is searched without a table, because it has a single cell."""
 
-Runs = tuple[ndarray, ndarray]
-"""Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the numbers of the groups, int32 of
-shape (n_runs,)."""
+GroupSlices = tuple[ndarray, ndarray]
+"""Where the rows of each group begin and end, int64 of shape (n_slices + 1,), and the numbers of the groups, int32 of
+shape (n_slices,)."""
 
 
 @frozen
@@ -142,13 +135,13 @@ def sort_anchors(
     return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
 
 
-def one_run(n: int) -> Runs:
-    """Return the runs of n rows that all belong to one group."""
+def one_slice(n: int) -> GroupSlices:
+    """Return the slice of n rows that all belong to one group."""
     return np.array([0, n]), np.zeros(1, dtype=np.int32)
 
 
-def runs_of(codes: ndarray) -> Runs:
-    """Return the run of rows of each group, given the group number of each row (int32), with equal numbers adjacent."""
+def group_slices(codes: ndarray) -> GroupSlices:
+    """Return the slice of rows of each group, given the group number of each row (int32), with equal numbers adjacent."""
     bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
     bounds = bounds.astype(np.int64)
     return bounds, codes[bounds[:-1]].astype(np.int32)
@@ -159,7 +152,7 @@ class ScoredRows(NamedTuple):
 
     scores: ndarray
     weights: ndarray
-    runs: Runs
+    group_slices: GroupSlices
 
 
 def running_sums(values: ndarray) -> ndarray:

@@ -31,14 +31,7 @@ from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.pairs.cuts import PairCuts
 from aucdist.pairs.loss import running_sums
 from aucdist.pairs.penalty import Penalty
-from aucdist.pairs.top_negatives import (
-    LINE_SEARCH_WIDTH,
-    Cutoff,
-    MeanHinge,
-    cutoff_of,
-    smooth_cutoff,
-    weigh_bands,
-)
+from aucdist.pairs.top_negatives import LINE_SEARCH_WIDTH, Cutoff, MeanHinge, cutoff_of, smooth_cutoff, weigh_bands
 from aucdist.parameters import frozen
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
@@ -180,7 +173,7 @@ def draw_two_samples(
         Of this draw. Other seeds draw other rows.
     """
     in_groups = memory.codes is not None
-    codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
+    codes = memory.codes, np.repeat(memory.group_slices[1], np.diff(memory.group_slices[0])) if in_groups else None
     drawn: Summary = {}
     for name, class_rows, row_codes in zip(("anchors", "others"), (memory.anchors, memory.others), codes, strict=True):
         samples = []
@@ -374,7 +367,7 @@ class RowSample:
             counted @ counted
         )
 
-    def apart(self, scores: ndarray, h: float) -> ndarray:
+    def separate_groups(self, scores: ndarray, h: float) -> ndarray:
         """Return scores shifted by group, so that no band contains rows of two groups."""
         return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
@@ -394,7 +387,7 @@ class RowSample:
         scores, change = self.sign * self.scores, self.sign * self._way[1]
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly sorted values is faster.
-        negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
+        negatives = negatives[np.argsort(self.separate_groups(scores, h)[negatives])]
         scale, target = float(weights[positives].sum()) / self.cuts.mass, 0.0
         if subset.is_top_only:
             target = subset.target * float(weights[negatives].sum()) / self.cuts.blocks.weight_neg
@@ -403,7 +396,7 @@ class RowSample:
 
         def slope(step: float) -> float:
             """Return the derivative at a step."""
-            at, counts = self.apart(scores + step * change, h), weights[negatives]
+            at, counts = self.separate_groups(scores + step * change, h), weights[negatives]
             hinge = MeanHinge(at[positives], weights[positives], h)
             if target > 0.0 and len(positives):
                 negative_scores = at[negatives], counts
@@ -437,7 +430,7 @@ class Pairs:
     """
 
     def __init__(self, sample: RowSample, weights: ndarray, h: float, cutoff_width: float):
-        cuts, n, scores = sample.cuts, sample.n_anchors, sample.apart(sample.scores, h)
+        cuts, n, scores = sample.cuts, sample.n_anchors, sample.separate_groups(sample.scores, h)
         a, b = (np.argsort(part, kind="stable") for part in (scores[:n], scores[n:]))
         a, b = a[weights[:n][a] > 0.0], n + b[weights[n:][b] > 0.0]
         low, high = ends(scores[a] - 1.0, scores[b], h)
@@ -451,7 +444,7 @@ class Pairs:
         self.weights = weights[row_positions]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # The terms of the negatives near the cutoff; `_near` sets them.
-        self.rates = self._ahead = self._active = np.zeros(0)
+        self.rates = self._gradient_change = self._active = np.zeros(0)
         cutoff = cuts.here.cutoff
         self.of_top = cutoff is not None
         if cutoff is not None and cutoff.band is not None:
@@ -484,7 +477,7 @@ class Pairs:
         self._mirrored_ends = self._mirrored.ends(-self._hinge.scores[:n_active])
         self._active = self._hinge.over_active(self._ends, np.ones(n_active))
         self.rates = weights[near] / (width * sample.cuts.negatives.target)
-        self._ahead = self.rates * (before - width) * fractions[partly]
+        self._gradient_change = self.rates * (before - width) * fractions[partly]
         return np.concatenate([near, positives[self._hinge.order[:n_active]]])
 
     def _hinge_changes(self, changes: ndarray) -> ndarray:
@@ -507,9 +500,9 @@ class Pairs:
         coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
         return self._sum_of_rows(coefs, self.rates * self._hinge_changes(change[n:]) if len(self.rates) else self.rates)
 
-    def ahead(self) -> ndarray:
+    def gradient_change(self) -> ndarray:
         """Return by how much the gradient changes when the band of the cutoff narrows and all rows in it stay in it."""
-        return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
+        return self._sum_of_rows(np.zeros(self.n_pairs), self._gradient_change)
 
     def _sum_of_rows(self, coefs: ndarray, near_coefs: ndarray) -> ndarray:
         """Return the weighted sum of the rows; the total weight of the negatives near the cutoff stays the same."""

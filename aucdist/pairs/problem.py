@@ -18,7 +18,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.random import hash_ids
 from aucdist.kernels.rows import DenseRows, accumulate, project_and_measure
 from aucdist.pairs.groups import PairGroups, pair_groups, rows_in_pairs, smaller_class
-from aucdist.pairs.loss import HINGE, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of, sort_anchors
+from aucdist.pairs.loss import HINGE, Anchors, GroupSlices, PairLoss, ScoredRows, group_slices, one_slice, sort_anchors
 from aucdist.pairs.penalty import L2, PENALTIES, Penalty
 from aucdist.pairs.top_negatives import CountedNegatives, Cutoff, TopNegatives
 from aucdist.parameters import frozen
@@ -80,7 +80,7 @@ class PairMemory:
     ----------
     anchors, others : ClassRows
         The rows of the smaller and of the larger class.
-    runs : tuple of ndarray
+    group_slices : tuple of ndarray
         Which of `others` are of which group (`aucdist.pairs.groups`); without groups all rows are one.
     codes : ndarray of shape (n_anchors,), int32, or None
         The number of each anchor's group; None without groups.
@@ -98,7 +98,7 @@ class PairMemory:
 
     anchors: ClassRows
     others: ClassRows
-    runs: Runs
+    group_slices: GroupSlices
     codes: ndarray | None
     coefs: ndarray
     drawn: ndarray | None = None
@@ -155,7 +155,8 @@ def sort_by_class(
         return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, present, present)
 
     by_class = PairMemory(
-        rows_at(anchors), rows_at(others), runs_of(other_codes), None if groups is None else codes, np.zeros(0), drawn, squares
+        rows_at(anchors), rows_at(others), group_slices(other_codes), None if groups is None else codes,
+        np.zeros(0), drawn, squares
     )  # fmt: skip
     summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
     summary["scores"] = [] if scores is None else sent(by_class, by_class.anchors.scores)
@@ -196,7 +197,7 @@ def sweep_pairs(
     `step`: as `ClassRows.scores_at` takes it. With `exact`, the anchors and the cutoff of the hinge itself, that is summed as
     well, as ``"exact_loss"``.
     """
-    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
+    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.group_slices)
     row_positions, counted = rows_from(cutoff, rows)
     summary, coefs = loss.sums_and_slopes(counted, anchors)
     if cutoff is not None:
@@ -216,7 +217,7 @@ def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]
     row_positions = np.flatnonzero(rows.scores >= cutoff.score)
     scores = rows.scores[row_positions]
     return row_positions, ScoredRows(
-        scores, rows.weights[row_positions] * cutoff.fractions(scores), one_run(len(row_positions))
+        scores, rows.weights[row_positions] * cutoff.fractions(scores), one_slice(len(row_positions))
     )
 
 

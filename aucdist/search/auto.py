@@ -16,7 +16,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
-from aucdist.maps.binning import count_missing, draw_rows
+from aucdist.maps.binning import count_missing, sample_by_class
 from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
 from aucdist.metrics.named import Metric, find_metric, search_options
@@ -390,7 +390,7 @@ def choose_features(
     over_all_pairs = trained_max_fpr(estimator, n_neg) is None
     may_draw = readable and over_all_pairs and class_blocks is None and estimator.resolved_solver.sample_weight
     if may_draw and not (blocks.has_groups or blocks.has_grades) and blocks.n_samples > 2 * DRAWN_ROWS:
-        drawn = draw_rows(blocks, DRAWN_ROWS)
+        drawn = sample_by_class(blocks, DRAWN_ROWS)
         note(f"folds choose the feature map on {drawn.n_samples:,} of the {blocks.n_samples:,} rows")
         rows = blocks = LocalBlocks([drawn])
     row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")

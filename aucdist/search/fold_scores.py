@@ -14,11 +14,11 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.fitting import map_all_rows
+from aucdist.estimators.fitting import map_for_all_classes
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.ranking import NEAR_ZERO
-from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
-from aucdist.maps.base import changed, encoded, with_weight
+from aucdist.estimators.scores import Scorer, count_costs, count_scores, map_for_model, scores_of
+from aucdist.maps.base import apply_to_blocks, map_blocks, with_weight
 from aucdist.metrics.groups import GroupMetric, GroupWeight
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, Metric, ScoredGroups
 from aucdist.pairs.top_negatives import trained_max_fpr
@@ -61,7 +61,7 @@ def training_rows(
     The others have weight 0; a solver that does not ignore rows of weight 0 gets a copy without them.
     """
     masked = rows.then(partial(masked_blocks, inside=inside, prepare=prepare))
-    return masked if estimator.ignores_zero_weight else masked.then(partial(changed, change=with_weight))
+    return masked if estimator.ignores_zero_weight else masked.then(partial(apply_to_blocks, change=with_weight))
 
 
 def score_path(
@@ -117,7 +117,7 @@ def score_path(
     def measure_and_decide(model: Any) -> bool:
         """Score a model, and return whether the path ends with it. All models of a path share one feature map and its rows."""
         if not mapped:
-            mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (metric.needs == "costs"))]
+            mapped[:] = [map_for_model(model, blocks) for blocks in (held_out, *[train] * (metric.needs == "costs"))]
         if metric.needs == "costs":
             model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], metric.costs).cheapest_threshold())
         if metric.name == "auc":
@@ -155,9 +155,9 @@ def _score_path_of_classes(
     estimator: BlockClassifier, points: Sequence[Setting], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
 ) -> list[FoldScore]:
     shared = clone(estimator).set_params(**points[0])
-    train = map_all_rows(shared, train)
+    train = map_for_all_classes(shared, train)
     if hasattr(shared, "feature_map_"):
-        held_out = replace(held_out, blocks=encoded(held_out.of_all(), shared.feature_map_), changes=())
+        held_out = replace(held_out, blocks=map_blocks(held_out.of_all(), shared.feature_map_), changes=())
     paths, n = [], []
     for k, name in enumerate(train.sets.names()):
         class_rows = held_out.of_class(k)
@@ -202,7 +202,7 @@ def measured(
         The rows after the feature map, if they have been mapped.
     """
     if mapped is None:
-        mapped = mapped_rows(model, blocks)
+        mapped = map_for_model(model, blocks)
     if metric.needs == "costs":
         return metric.of(count_costs(mapped, model.coef_[0], metric.costs), model.raw_threshold)
     rows, scorer, threshold, shift = _scored(model, blocks, mapped)

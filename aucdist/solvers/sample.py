@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from aucdist.data.block import Block, row_squares
-from aucdist.engine.blocks import Blocks, Summary, drawn_rows
+from aucdist.engine.blocks import Blocks, Summary, gather_sample
 from aucdist.kernels.random import hash_ids
 from aucdist.solvers.base import Round, solve
 
@@ -90,9 +90,9 @@ def share_of_groups(blocks: Blocks) -> float:
 def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
     if whole_groups:
-        return drawn_rows(blocks, draw_groups, share_of_groups(blocks))
+        return gather_sample(blocks, draw_groups, share_of_groups(blocks))
     shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-    return drawn_rows(blocks, draw_from_block, shares)
+    return gather_sample(blocks, draw_from_block, shares)
 
 
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:

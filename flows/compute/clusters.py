@@ -96,9 +96,9 @@ class Workers:
         """Send small objects to the workers, and return handles for `parallel_map`; without workers, return the objects."""
         if self.client is None:
             return list(items)
-        from aucdist.engine.dask import place_items
+        from aucdist.engine.dask import scatter_items
 
-        return place_items(self.client, items)
+        return scatter_items(self.client, items)
 
 
 # ---- memory or streaming -----------------------------------------------------------------------------------------------

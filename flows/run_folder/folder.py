@@ -30,7 +30,7 @@ from aucdist.data.storage.files import exists, local_path, read_bytes, shown, st
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, RunError
-from aucdist.estimators.scores import encoded_rows
+from aucdist.estimators.scores import map_matrix
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import load_model
 from aucdist.model.linear_model import LinearModel
@@ -305,7 +305,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
 
 def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], signs: Sequence[ndarray] | None) -> Summary:
     """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
-    scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
+    scores = np.column_stack([map_matrix(block.X, feature_map).scores(w) for w, feature_map in weights])
     names = ("row_id", "y" if block.code is None else "code", *OPTIONAL)
     table = pa.table({name: values for name in names if (values := getattr(block, name)) is not None})
     summary: Summary = {"scores": [scores], "tables": [table]}

@@ -26,7 +26,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
 from aucdist.estimators.ranking import RankingClassifier
-from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
+from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, map_for_model
 from aucdist.metrics.decisions import CostCounts, Costs, best_threshold
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model.linear_model import LinearModel
@@ -291,7 +291,7 @@ def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingP
 
 def score_counts(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows have each score of a model or, where rows have costs of their own, what they cost there."""
-    rows, w = mapped_rows(model, rows), model.coef_[0]
+    rows, w = map_for_model(model, rows), model.coef_[0]
     return count_scores(rows, w) if costs is None else count_costs(rows, w, costs)
 
 

@@ -11,7 +11,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.data.sources import catalog
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.estimators.scores import count_scores, map_for_model
 from aucdist.metrics import ranking
 from benchmarks.common import Row, split_and_scale
 from benchmarks.peers.data_sets import data_sets, random_splits
@@ -74,5 +74,5 @@ def _fit(system: str, lam: float, train: Block, test: Block) -> dict[str, float]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sets with few positives
         model.fit(LocalBlocks([train]))
-    counts = count_scores(mapped_rows(model, LocalBlocks([test])), model.coef_[0])
+    counts = count_scores(map_for_model(model, LocalBlocks([test])), model.coef_[0])
     return {"passes": float(model.n_passes_), "auc": ranking.auc(counts)}

@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.estimators.calibration import out_of_fold
-from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.estimators.scores import count_scores, map_for_model
 from aucdist.metrics.decisions import threshold_at
 from benchmarks.auto import NAMES, drawn, table, with_medians
 from benchmarks.common import Row
@@ -38,7 +38,7 @@ def thresholds(slow_peers: bool, splits: int = SPLITS) -> Iterator[Row]:
                     warnings.simplefilter("ignore")  # of few positives
                     model.fit(scaled[train], y[train])
                     unseen = out_of_fold(model, rows)
-                seen = count_scores(mapped_rows(model, rows), model.coef_[0])
+                seen = count_scores(map_for_model(model, rows), model.coef_[0])
                 scores = model.decision_function(scaled[test][y[test] == 0]) - model.decision_intercept
                 row: Row = {"table": name, "split": seed, "positives": int(y[train].sum()), "map": title}
                 for scored, counts in (("training rows", seen), ("out of fold", unseen)):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.maps import expander_of
-from aucdist.maps.base import encoded
+from aucdist.maps.base import map_blocks
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
 from benchmarks.common import Row, split_and_scale
@@ -43,7 +43,7 @@ def top_passes(slow_peers: bool, only: str | None = None) -> Iterator[Row]:
             file, _, features = name.partition(", ")
             blocks = LocalBlocks([split_and_scale(file)[0]])
             if features:
-                blocks = encoded(blocks, expander_of(MAPS[features]).fit_blocks(blocks))
+                blocks = map_blocks(blocks, expander_of(MAPS[features]).fit_blocks(blocks))
             solve(AllPairs().rounds(blocks, lams[0], max_fpr=rates[0]), tol=TOL, max_passes=10)
             for rate, lam in itertools.product(rates, lams):
                 began = time.process_time()

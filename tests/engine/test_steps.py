@@ -74,7 +74,9 @@ def test_no_more_blocks_are_in_memory_than_two_for_each_thread():
     for threads in (1, 3):
         most[0] = 0
         readers = [Reader(i) for i in range(N_BLOCKS)]
-        steps.run_step(lambda b, m: (None, {"n": 1}), readers, [None] * N_BLOCKS, (), range(N_BLOCKS), threads=threads)
+        steps.run_on_blocks(
+            lambda b, m: (None, {"n": 1}), readers, [None] * N_BLOCKS, (), range(N_BLOCKS), threads=threads
+        )
         assert 1 <= most[0] <= 2 * threads + 1  # and the one that a thread is about to let go
         assert not alive
 
@@ -152,7 +154,7 @@ def test_what_cannot_be_read_is_an_error_for_any_number_of_threads():
             LocalBlocks.load(failing, N_BLOCKS, stream=True, n_jobs=n_jobs)
         stored = [StoredBlock(failing, i) for i in range(N_BLOCKS)]
         with pytest.raises(InputError, match="shard 4 is altered"):
-            steps.run_step(remember, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS), threads=n_jobs)
+            steps.run_on_blocks(remember, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS), threads=n_jobs)
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (3, 3), (-1, 8), (-2, 7), (-20, 1)])

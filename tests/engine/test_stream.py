@@ -12,9 +12,9 @@ from aucdist.data.block import Block, into_blocks
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.engine.dask import DaskBlocks, local_client
-from aucdist.engine.steps import run_step
+from aucdist.engine.steps import run_on_blocks
 from aucdist.maps import BinExpander
-from aucdist.maps.base import encoded
+from aucdist.maps.base import map_blocks
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
 
@@ -93,7 +93,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
         return None, {"overlap": [block.index == 2 or asked[block.index + 1].wait(10)]}
 
     stored = [StoredBlock(loader, i) for i in range(3)]
-    assert run_step(step, stored, [None] * 3, (), range(3))[1].total() == {"overlap": [True] * 3}
+    assert run_on_blocks(step, stored, [None] * 3, (), range(3))[1].total() == {"overlap": [True] * 3}
 
 
 def test_a_cluster_streams_the_same_fit_and_a_killed_worker_costs_time_only(in_memory):
@@ -111,5 +111,5 @@ def test_a_cluster_streams_the_same_fit_and_a_killed_worker_costs_time_only(in_m
         assert outcome(blocks, kill) == in_memory
         # Codes on the disk of a worker that was lost are made again elsewhere.
         fitted = BinExpander(bins=8).fit_blocks(LocalBlocks.load(load, N_BLOCKS))
-        expected = outcome(encoded(LocalBlocks.load(load, N_BLOCKS), fitted))
-        assert outcome(encoded(blocks, fitted), kill) == expected
+        expected = outcome(map_blocks(LocalBlocks.load(load, N_BLOCKS), fitted))
+        assert outcome(map_blocks(blocks, fitted), kill) == expected

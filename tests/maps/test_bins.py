@@ -11,7 +11,7 @@ from support.small_sets import blocks_of
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
-from aucdist.maps.base import encoded
+from aucdist.maps.base import map_blocks
 from aucdist.maps.binning import bins_of
 
 # ---- edges ------------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_the_map_does_not_depend_on_the_blocks_nor_on_rows_of_no_weight():
     kept = BinExpander(bins=10).fit_blocks(blocks_of(X[weight > 0], y[weight > 0], 1))
     for a, b in zip(masked.bins, kept.bins, strict=True):
         np.testing.assert_array_equal(a.edges, b.edges)
-    seen = encoded(blocks_of(X, y, 2, weight), masked)
+    seen = map_blocks(blocks_of(X, y, 2, weight), masked)
     assert (seen.n_samples, seen.has_weights, seen.has_codes) == (int(weight.sum()), False, True)
 
 

@@ -143,7 +143,7 @@ def test_trees_are_described_to_other_systems_with_the_steps_added_up():
     w = np.random.default_rng(0).normal(size=fitted.n_features_out)
     X = problem(4)[0]
     scores = np.empty(len(X))
-    project(fitted.encode(Block.of(X, np.ones(len(X), dtype=np.int8))).rows, w, scores)
+    project(fitted.map_block(Block.of(X, np.ones(len(X), dtype=np.int8))).rows, w, scores)
     trees = forest(fitted, w, Preprocessor((), "none", None, None))
 
     def reached(node, row) -> float:

@@ -107,7 +107,7 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
     fitted = LeafExpander(trees=5).fit_blocks(LocalBlocks([block]))
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     again = map_from_bytes(serialize(fitted))
-    np.testing.assert_array_equal(again.encode(block).rows.codes, fitted.encode(block).rows.codes)
+    np.testing.assert_array_equal(again.map_block(block).rows.codes, fitted.map_block(block).rows.codes)
 
 
 @pytest.mark.parametrize(("before", "after", "message"), table_beside(__file__))

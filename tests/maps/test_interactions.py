@@ -8,7 +8,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
-from aucdist.maps.base import encoded
+from aucdist.maps.base import map_blocks
 from aucdist.maps.bins import CELLS_COMPARED, PRIOR_ROWS, interaction_scores, merge_bins
 from aucdist.maps.explain import reasons
 from aucdist.pairs.cutting_planes import AllPairs
@@ -26,7 +26,7 @@ def checkerboard(n=1500, seed=0, rare=False):
 
 def slow_scores(X, y, weight, fitted, w, tables, group):
     """Return each pair's score, by loops over pairs of rows of one group and cells."""
-    block = fitted.encode(Block.of(X, y))
+    block = fitted.map_block(Block.of(X, y))
     s = np.empty(len(y))
     project(block.rows, w, s)
     pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
@@ -66,7 +66,7 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
     tables = {j: merge_bins(bins.shares, False, CELLS_COMPARED) for j, bins in enumerate(fitted.bins)}
-    scores = interaction_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
+    scores = interaction_scores(map_blocks(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 
@@ -78,9 +78,9 @@ def test_the_interaction_is_found_and_modelled():
     auc = {}
     for pairs in (0, 1):
         fitted = BinExpander(interactions=pairs).fit_blocks(blocks)
-        w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
+        w = solve(AllPairs().rounds(map_blocks(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
         out = np.empty(len(other))
-        project(fitted.encode(Block.of(other, truth)).rows, w, out)
+        project(fitted.map_block(Block.of(other, truth)).rows, w, out)
         auc[pairs] = roc_auc_score(truth, out)
     assert auc[0] < 0.8
     assert auc[1] > 0.95

@@ -9,7 +9,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import LeafExpander, NystroemMap
-from aucdist.maps.binning import draw_rows
+from aucdist.maps.binning import sample_by_class
 from aucdist.maps.nystroem import landmark_rows
 
 
@@ -67,7 +67,7 @@ def test_leaves_are_those_of_the_trees():
     expander = LeafExpander(trees=7, leaves=9).fit(X, y)
     Z = expander.transform(X)
     leaves = lightgbm.Booster(model_str=expander.map_.model).predict(X, pred_leaf=True)
-    np.testing.assert_array_equal(expander.map_.encode(Block.of(X, y)).rows.codes, leaves)
+    np.testing.assert_array_equal(expander.map_.map_block(Block.of(X, y)).rows.codes, leaves)
     np.testing.assert_allclose(Z.sum(axis=1), 7 * np.sqrt(10 / 7), rtol=1e-12)
     names = expander.get_feature_names_out()
     assert names[Z[0].nonzero()[1][2]] == f"tree 2 leaf {leaves[0, 2]}"
@@ -85,7 +85,7 @@ def test_the_score_of_the_trees_is_one_more_column(drawn):
     without = LeafExpander(trees=7, leaves=9, **drawn).fit_transform(X, y)
     assert (Z[:, :-1] != without).nnz == 0
     rows, w, table = (
-        expander.map_.encode(Block.of(X, y)).rows,
+        expander.map_.map_block(Block.of(X, y)).rows,
         np.arange(Z.shape[1], dtype=np.float64),
         np.empty(len(y)),
     )
@@ -139,11 +139,11 @@ def test_a_sample_for_pairs_within_groups_has_whole_groups_unless_these_are_few(
     y, group = np.where(r.random(4000) < 0.2, 1, -1), np.arange(4000) // 10
     for n_blocks in (1, 3):
         blocks = LocalBlocks(into_blocks(Block.of(np.zeros((4000, 1)), y, group=group), n_blocks))
-        drawn = draw_rows(blocks, 1000, whole_groups=True)
+        drawn = sample_by_class(blocks, 1000, whole_groups=True)
         assert (np.unique(drawn.group, return_counts=True)[1] == 10).all()
         assert 1600 < drawn.n_samples < 2400
     few = LocalBlocks([Block.of(np.zeros((4000, 1)), y, group=group // 40)])
-    assert draw_rows(few, 1000, whole_groups=True).n_samples == draw_rows(few, 1000).n_samples
+    assert sample_by_class(few, 1000, whole_groups=True).n_samples == sample_by_class(few, 1000).n_samples
 
 
 def test_trees_that_never_split_have_no_code():
@@ -151,7 +151,7 @@ def test_trees_that_never_split_have_no_code():
     X, y = ring(30)
     fitted = LeafExpander(trees=3, min_rows=20).fit_blocks(blocks_of(X, y))
     assert fitted.n_features_out == 0
-    assert matrix_of(fitted.encode(Block.of(X, y)).rows).shape == (30, 0)
+    assert matrix_of(fitted.map_block(Block.of(X, y)).rows).shape == (30, 0)
 
 
 @pytest.mark.parametrize(

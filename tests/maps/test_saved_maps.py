@@ -32,7 +32,7 @@ def fitted_map(name):
 def test_a_map_is_read_back_to_the_last_bit(name):
     fitted, block = fitted_map(name), rows()
     again = map_from_bytes(serialize(fitted))
-    first, second = fitted.encode(block).rows, again.encode(block).rows
+    first, second = fitted.map_block(block).rows, again.map_block(block).rows
     for part, other in zip(first, second, strict=True):
         for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (part, other)), strict=True):
             np.testing.assert_array_equal(a, b)

@@ -38,7 +38,7 @@ def test_contributions_add_up_to_the_score(model):
     X, y = rows(seed=4)
     block = Block.of(X, y)
     scores = np.empty(len(X))
-    project(fitted.encode(block).rows, w, scores)
+    project(fitted.map_block(block).rows, w, scores)
     parts = additive(fitted, w, 0.7)
     adds = contributions(fitted, parts, block)
     assert adds.shape == (len(X), 4 + 3)

@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 from aucdist.pairs.cell_cuts import CellEdges, CellSums
 from aucdist.pairs.kernels import cut_groups, fill_cells, find_cells, index_edges
-from aucdist.pairs.loss import HINGE, one_run
+from aucdist.pairs.loss import HINGE, one_slice
 
 pytestmark = pytest.mark.nojit
 
@@ -63,7 +63,7 @@ def cut_of(others, weights, sums):
     anchors, which = sums.as_anchors()
     coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
     active, below, doubt, _ = cut_groups(
-        (others, weights, one_run(len(others))), HINGE.shifts, anchors.search, anchors.doubt, coefs, histogram
+        (others, weights, one_slice(len(others))), HINGE.shifts, anchors.search, anchors.doubt, coefs, histogram
     )
     n = len(which) + 2
     return (

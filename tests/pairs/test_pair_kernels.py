@@ -11,7 +11,7 @@ from aucdist.kernels.codes import search_index
 from aucdist.pairs.bundle import Bundle
 from aucdist.pairs.cutting_planes import CuttingPlanes
 from aucdist.pairs.kernels import cut_groups, n_active
-from aucdist.pairs.loss import HINGE, one_run, sort_anchors
+from aucdist.pairs.loss import HINGE, one_slice, sort_anchors
 from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective
 
@@ -39,7 +39,7 @@ def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=HINGE.shifts):
     at, order = sort_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
     active, total, doubt, n_band = cut_groups(
-        (neg, w_neg, one_run(len(neg))), shifts, at.search, at.doubt, coefs, histogram
+        (neg, w_neg, one_slice(len(neg))), shifts, at.search, at.doubt, coefs, histogram
     )
     assert doubt == 0.0
     return total, active, -HINGE.anchor_slopes(histogram, at, order), coefs, n_band

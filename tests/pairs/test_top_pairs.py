@@ -273,14 +273,14 @@ def drawn_problem(classes, all_active):
 
 
 @pytest.mark.parametrize("classes", [(6, 40), (40, 6)])  # the negatives are the larger class, and the anchors
-def test_ahead_is_the_difference_of_the_gradients(classes):
+def test_gradient_change_is_the_difference_of_the_gradients(classes):
     X, y, weight, w, h = drawn_problem(classes, all_active=True)
     before, after = 0.4, 0.36
     _, sample = at_a_point(X, y, weight, w, h, before)
     expected = smoothed_gradient(X, y, weight, w, h, 0.4, after) - smoothed_gradient(X, y, weight, w, h, 0.4, before)
-    np.testing.assert_allclose(sample.pairs(h, after).ahead(), expected, rtol=1e-3, atol=1e-6)
-    assert not sample.pairs(h, before).ahead().any()
-    assert not sample.pairs(h, 0.0).ahead().any()
+    np.testing.assert_allclose(sample.pairs(h, after).gradient_change(), expected, rtol=1e-3, atol=1e-6)
+    assert not sample.pairs(h, before).gradient_change().any()
+    assert not sample.pairs(h, 0.0).gradient_change().any()
 
 
 @pytest.mark.parametrize("all_active", [True, False])

@@ -9,7 +9,7 @@ from support.rounds import rounds_of
 from aucdist.data.block import Block, into_blocks
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.maps.binning import draw_rows
+from aucdist.maps.binning import sample_by_class
 from aucdist.pairs import RampLBFGS
 from aucdist.pairs.cutting_planes import MIN_NOISE, AllPairs
 from aucdist.papers.gev.solvers import Newton
@@ -81,7 +81,10 @@ def test_rows_that_were_split_by_any_seed_are_drawn(seed, groups):
     block = rows(40_000)
     block = replace(block, group=block.row_id // 4) if groups else block
     dealt_train = dealt(block.take(split(block, 0.3, seed)[0]))
-    drawn = (sample.draw_sample(dealt_train, whole_groups=groups), draw_rows(dealt_train, 300, whole_groups=groups))
+    drawn = (
+        sample.draw_sample(dealt_train, whole_groups=groups),
+        sample_by_class(dealt_train, 300, whole_groups=groups),
+    )
     for some in drawn:
         assert 30 < some.n_pos < some.n_samples - 30
 

@@ -12,7 +12,7 @@ from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.table_form import is_finite_number
 from aucdist.data.formats.tables import as_arrow, as_numpy
-from aucdist.data.formats.text import SHOWN_OF_TEXT, excerpt, is_number, problem_with_number
+from aucdist.data.formats.text import SHOWN_OF_TEXT, describe_bad_number, excerpt, is_number
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
 
@@ -73,7 +73,7 @@ def parse_svmlight(
         if not abs(numbers[i]) <= most:
             index = len(text.data[: start - 1].rstrip(b"0123456789"))
             raise text.fault(index, _pair_fault(text, index, kernels.TOO_LARGE, n_features, dtype))
-        if problem := problem_with_number(raw, numbers[i]):
+        if problem := describe_bad_number(raw, numbers[i]):
             raise text.fault(start, f"value {excerpt(raw)} {problem}")
     values[places] = numbers
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))

@@ -26,7 +26,7 @@ from aucdist.data.formats.table_form import (
     problem_with_date,
     refuse_dates,
 )
-from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
+from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, describe_bad_number
 from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError, shortened
 from aucdist.parameters import frozen
@@ -347,7 +347,7 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableFo
     """
     spelling = form.spelling
     if plain is not None:
-        problem = problem_with_number(plain.encode(), value)
+        problem = describe_bad_number(plain.encode(), value)
         if problem == BEYOND_EXACT:
             problem += REMEDY_EXACT
         elif problem and math.isfinite(float(plain)):

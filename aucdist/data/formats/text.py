@@ -41,7 +41,7 @@ def excerpt(raw: bytes) -> str:
     return repr(raw[: 4 * SHOWN_OF_TEXT].decode(errors="replace")[:SHOWN_OF_TEXT])
 
 
-def problem_with_number(raw: bytes, value: float) -> str | None:
+def describe_bad_number(raw: bytes, value: float) -> str | None:
     """Return what is wrong with a number of many digits, if anything.
 
     `raw`: its text, which Python's `float` can read.

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import Rows
 from aucdist.pairs.groups import PairGroups, rows_in_pairs, smaller_class
-from aucdist.pairs.loss import runs_of
+from aucdist.pairs.loss import group_slices
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import LARGEST_INTEGER, count, frozen, keyword_parameters
 from aucdist.solvers.base import Round, Solver
@@ -96,7 +96,7 @@ def receive_minority(
     starts : ndarray of shape (n_groups + 1,), int64
         Where the rows of each group begin and end.
     """
-    bounds, codes = runs_of(memory.codes)
+    bounds, codes = group_slices(memory.codes)
     n_minority = starts[codes + 1] - starts[codes]
     before = np.append(0, np.cumsum(np.diff(bounds) * n_minority))
     places = PairPlaces(before, bounds, starts[codes], n_minority, memory.majority)
