@@ -21,10 +21,9 @@ from sklearn.model_selection import train_test_split
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import parse_source
 from aucdist.data.storage.urls import data_root
-from aucdist.errors import unknown
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.extras import load_optional
-from benchmarks.common import TEST_SHARE, Row
+from benchmarks.common import TEST_SHARE, Row, chosen_names
 
 MAX_ROWS, MIN_POSITIVES = 10_000, 50
 FEW_MISSING = 20
@@ -101,10 +100,7 @@ def auto(slow_peers: bool, only: str | None = None, splits: int = SPLITS) -> Ite
     InputError
         For another name.
     """
-    names = NAMES if only is None else only.split(",")
-    for name in names:
-        if name not in NAMES:
-            raise unknown("table", name, NAMES)
+    names = chosen_names(only, NAMES, "table")
     for seed in range(splits):
         for name in names:
             yield measured(name, seed)

@@ -1,7 +1,7 @@
 """The clock and the data of the suites."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from aucdist.data.block import Block, each_of
@@ -9,6 +9,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source
 from aucdist.data.split import split
+from aucdist.errors import unknown
 
 Row = dict[str, Any]
 TEST_SHARE, SEED = 0.3, 0
@@ -43,6 +44,15 @@ def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
         each_of([train]), data.schema.feature_names, log1p=None, scale=scale, categories=data.schema.categories
     )
     return scaling.transform(train), scaling.transform(test)
+
+
+def chosen_names(only: str | None, known: Collection[str], what: str = "data set") -> list[str]:
+    """Return the names in a text with commas; all for None, an InputError for one that is not known."""
+    names = list(known) if only is None else [name.strip() for name in only.split(",")]
+    for name in names:
+        if name not in known:
+            raise unknown(what, name, known)
+    return names
 
 
 def read_train_and_test(name: str) -> tuple[Block, Block]:

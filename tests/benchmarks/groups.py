@@ -18,9 +18,8 @@ from aucdist.data.block import each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source, parse_source
-from aucdist.errors import unknown
 from aucdist.metrics.groups import GroupMetric, group_auc, group_metric_difference, group_ndcg
-from benchmarks.common import Row
+from benchmarks.common import Row, chosen_names
 from benchmarks.group_systems import GroupRows, System, all_systems
 
 FOLDS, INNER_FOLDS, SEED = 5, 3, 77
@@ -63,11 +62,7 @@ def groups(slow_peers: bool, only: str | None = None, systems: Sequence[System] 
         In place of all that are installed.
     """
     known = {"lightgbm-rank": queries, "covtype by area": areas, "kddcup99 by service": services}
-    names = list(known) if only is None else only.split(",")
-    for name in names:
-        if name not in known:
-            raise unknown("data set", name, known)
-    for name in names:
+    for name in chosen_names(only, known):
         yield from _rows_of(name, known[name](), systems or all_systems(), slow_peers)
 
 

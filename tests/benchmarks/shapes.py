@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 import psutil
 
-from aucdist.errors import unknown
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics import average_precision_score, roc_auc_score
-from benchmarks.common import Row
+from benchmarks.common import Row, chosen_names
 
 ROWS, TEST_ROWS, FEATURES = 1_000_000, 200_000, 50
 FEW = 20_000
@@ -105,10 +104,7 @@ def shapes(slow_peers: bool, only: str | None = None, threads: int = 1) -> Itera
         For another name.
     """
     known = [name for name in PACKAGES if slow_peers or name not in SLOW]
-    for name in known if only is None else only.split(","):
-        if name not in known:
-            raise unknown("system", name, known)
-    for name in known if only is None else only.split(","):
+    for name in chosen_names(only, known, "system"):
         yield measured(name, threads, LIMIT)
 
 

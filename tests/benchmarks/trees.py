@@ -16,11 +16,11 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.sources import catalog
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.metrics import average_precision_score, roc_auc_score
 from aucdist.metrics.compare import corrected_t_test
 from benchmarks import common
-from benchmarks.common import TEST_SHARE, Row
+from benchmarks.common import TEST_SHARE, Row, chosen_names
 from benchmarks.tree_systems import Contestant, all_contestants
 from benchmarks.within import cpu_seconds
 
@@ -129,13 +129,7 @@ def _measure_split(slow_peers: bool, task: Task) -> list[Row]:
 
 def _names(only: str | None) -> list[str]:
     known = [*LARGE, *(name for name, source in catalog().items() if source.format == "keel")]
-    if only is None:
-        return known
-    names = only.split(",")
-    for name in names:
-        if name not in known:
-            raise unknown("data set", name, known)
-    return names
+    return chosen_names(only, known)
 
 
 def split_and_scale(name: str, seed: int) -> tuple[Block, Block]:

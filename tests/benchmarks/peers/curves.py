@@ -36,10 +36,9 @@ from aucdist.metrics.ranking import auc
 from aucdist.search.auto import auto_search, default_metric, try_settings
 from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
-from benchmarks.common import Row
+from benchmarks.common import Row, chosen_names
 from benchmarks.peers.contestant import CHOICE_ROWS, stratified_subset
 from benchmarks.peers.data_sets import top_data_sets
-from benchmarks.peers.passes import chosen_sets
 from benchmarks.tree_systems import Contestant, Scores, explainable_boosting
 from benchmarks.within import cpu_seconds
 from flows.progress import LineObserver
@@ -89,7 +88,7 @@ def curves(
     systems = [contestant for contestant in contestants or all_contestants() if contestant.is_installed]
     compared: dict[str, dict[str, list[Row]]] = {}
     known = top_data_sets(slow_peers=False)
-    for name in chosen_sets(only, known):
+    for name in chosen_names(only, known):
         for split, (train, test) in enumerate(known[name](splits)):
             if int((test.y > 0).sum()) < MIN_POSITIVES:
                 print(f"{name}: fewer than {MIN_POSITIVES} positive test rows, left out", file=sys.stderr, flush=True)

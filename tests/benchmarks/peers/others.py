@@ -56,13 +56,13 @@ def xgboost_tree_pairs(X: Any, y: np.ndarray, depth: float, budget: int, threads
     return _xgboost(X, y, budget, threads, max_depth=int(depth), **PAIRS, **GROWN)
 
 
-def lightgbm(X: Any, y: np.ndarray, leaves: float, budget: int, threads: int) -> FittedModel:
+def lightgbm(X: Any, y: np.ndarray, leaves: float, budget: int, threads: int, **more: Any) -> FittedModel:
     """Train lightgbm's trees for the logistic loss."""
     import lightgbm as lgb
 
     options = {
         "objective": "binary", "num_leaves": int(leaves), "learning_rate": 0.1, "num_threads": threads, "seed": 0,
-        "deterministic": True, "force_col_wise": True, "verbosity": -1,
+        "deterministic": True, "force_col_wise": True, "verbosity": -1, **more,
     }  # fmt: skip
     model = lgb.train(options, lgb.Dataset(X, label=(y > 0).astype(float)), budget)
     return FittedModel(lambda X: model.predict(X, raw_score=True))

@@ -1,14 +1,13 @@
 """The suite `passes`: what a small false positive rate costs in passes, beside all pairs."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import unknown
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from benchmarks.common import Row
+from benchmarks.common import Row, chosen_names
 from benchmarks.peers.data_sets import data_sets
 
 BETAS = (1.0, 0.1, 0.05, 0.01)
@@ -32,18 +31,9 @@ def passes(slow_peers: bool, *, only: str | None = None) -> Iterator[Row]:
         For an unknown data set.
     """
     known = {name: load for name, load in data_sets(slow_peers).items() if name in PASSES_DATA}
-    for name in chosen_sets(only, known):
+    for name in chosen_names(only, known):
         ((train, _),) = known[name](1)
         yield from passes_to_gap(name, train)
-
-
-def chosen_sets(only: str | None, known: Mapping[str, object]) -> list[str]:
-    """Return the names of data sets in a text with commas; all for None, an InputError for one that is not known."""
-    chosen = list(known) if only is None else [name.strip() for name in only.split(",")]
-    for name in chosen:
-        if name not in known:
-            raise unknown("data set", name, known)
-    return chosen
 
 
 def passes_to_gap(name: str, train: Block) -> Iterator[Row]:

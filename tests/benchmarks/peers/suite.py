@@ -24,8 +24,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from aucdist.errors import InputError, unknown
-from benchmarks.common import Row
+from aucdist.errors import InputError
+from benchmarks.common import Row, chosen_names
 from benchmarks.peers import linear, others
 from benchmarks.peers.contestant import CHOICE_ROWS
 from benchmarks.peers.data_sets import FEW_ROWS, data_sets
@@ -75,10 +75,7 @@ def peers(
         if value < 1:
             raise InputError(f"--{name} must be at least 1; got {value}")
     known = data_sets(slow_peers)
-    chosen = list(known) if only is None else [name.strip() for name in only.split(",")]
-    for name in chosen:
-        if name not in known:
-            raise unknown("data set", name, known)
+    chosen = chosen_names(only, known)
     contests = []
     for name in chosen:
         rows = known[name](splits)

@@ -22,10 +22,10 @@ from aucdist.metrics.compare import Difference, holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import recall_at_fpr
 from aucdist.metrics.partial import partial_auc
-from benchmarks.common import Row
+from benchmarks.common import Row, chosen_names
 from benchmarks.peers.contestant import middle_out, stratified_subset
 from benchmarks.peers.data_sets import TrainAndTest, top_data_sets
-from benchmarks.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
+from benchmarks.peers.passes import PASSES_DATA, passes_to_gap
 from benchmarks.peers.system import LINEAR, OURS, System
 from benchmarks.peers.top_systems import SYSTEMS, TOP
 
@@ -88,7 +88,7 @@ def top(slow_peers: bool, *, only: str | None = None, limit: float = LIMIT) -> I
     if limit < 1:
         raise InputError(f"--limit must be at least 1; got {limit}")
     known = top_data_sets(slow_peers)
-    chosen = chosen_sets(only, known)
+    chosen = chosen_names(only, known)
     outcomes: dict[str, dict[str, str]] = {}
     for name in chosen:
         (rows,) = known[name](1)

@@ -45,15 +45,8 @@ def balanced(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fi
 
 def weighted_lightgbm(X: Any, y: np.ndarray, leaves: float, budget: int, threads: int) -> FittedModel:
     """Train lightgbm's trees for the logistic loss with `scale_pos_weight`, the ratio of the classes."""
-    import lightgbm as lgb
-
-    options = {
-        "objective": "binary", "num_leaves": int(leaves), "learning_rate": 0.1, "num_threads": threads, "seed": 0,
-        "deterministic": True, "force_col_wise": True, "verbosity": -1,
-        "scale_pos_weight": float((y < 0).sum() / (y > 0).sum()),
-    }  # fmt: skip
-    model = lgb.train(options, lgb.Dataset(X, label=(y > 0).astype(float)), budget)
-    return FittedModel(lambda X: model.predict(X, raw_score=True))
+    ratio = float((y < 0).sum() / (y > 0).sum())
+    return lightgbm(X, y, leaves, budget, threads, scale_pos_weight=ratio)
 
 
 def sopa(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> FittedModel:
