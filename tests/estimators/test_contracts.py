@@ -11,6 +11,7 @@ from unittest import SkipTest
 import pytest
 from imblearn.utils.estimator_checks import parametrize_with_checks as checks_of_samplers
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from support.tables import table_beside
 
 import aucdist
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap
@@ -58,27 +59,7 @@ def estimators() -> Iterator[tuple[Any, dict[str, str]]]:
     yield LeafExpander(trees=5), {}
 
 
-OF_THE_CLASS = {
-    # parameters, names, tags, copies
-    "check_do_not_raise_errors_in_init_or_set_params", "check_dont_overwrite_parameters", "check_estimator_cloneable",
-    "check_estimator_repr", "check_estimator_sparse_tag", "check_estimator_tags_renamed", "check_get_params_invariance",
-    "check_mixin_order", "check_no_attributes_set_in_init", "check_parameters_default_constructible",
-    "check_positive_only_tag_during_fit", "check_set_params", "check_valid_tag_types",
-    # what is made one form, an array or rows of CSR, before a solver sees it
-    "check_classifier_data_not_an_array", "check_classifiers_classes", "check_dtype_object", "check_estimator_sparse_array",
-    "check_estimator_sparse_matrix", "check_n_features_in", "check_sample_weights_list", "check_sample_weights_not_an_array",
-    "check_sample_weights_pandas_series",
-    # what `fit` and `score` take and return
-    "check_estimators_fit_returns_self", "check_fit_check_is_fitted", "check_fit_score_takes_y", "check_pipeline_consistency",
-    # the form of what several labels are answered with
-    "check_classifiers_multilabel_output_format_decision_function", "check_classifiers_multilabel_output_format_predict",
-    "check_classifiers_multilabel_output_format_predict_proba", "check_classifiers_multilabel_representation_invariance",
-    # what is refused before a solver sees it
-    "check_all_zero_sample_weights_error", "check_classifiers_regression_target", "check_complex_data",
-    "check_estimators_empty_data_messages", "check_estimators_nan_inf", "check_estimators_unfitted", "check_fit1d",
-    "check_fit2d_predict1d", "check_n_features_in_after_fitting", "check_requires_y_none", "check_sample_weights_shape",
-    "check_supervised_y_2d", "check_supervised_y_no_nan",
-}  # fmt: skip
+OF_THE_CLASS = {check for checks in table_beside(__file__).values() for check in checks}
 """Checks of code that all settings of a class share. The others are about data and fits, and run for each setting."""
 
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from support.fits import fitted
 from support.small_sets import blocks_of, small
+from support.tables import table_beside
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
@@ -144,21 +145,7 @@ def test_a_parameter_that_moved_says_where_to(use):
         use()
 
 
-@pytest.mark.parametrize(
-    ("parameter", "said"),
-    [
-        ("alpha", "unknown parameter 'alpha': use `lam`"),
-        ("lambda_", "unknown parameter 'lambda_': use `lam`"),
-        ("reg_lambda", "unknown parameter 'reg_lambda': use `lam`"),
-        ("C", "large where C is small"),
-        ("max_iter", "use `max_passes`"),
-        ("class_weight", "use none where pairs are ranked, .* HingeClassifier, which has `class_weight`"),
-        ("scale_pos_weight", "class weights would multiply all pairs by the same factor"),
-        ("is_unbalance", "Otherwise use `sample_weight` of `fit`"),
-        ("max_pases", "parameter of PairwiseHingeClassifier: 'max_pases'. Did you mean 'max_passes'"),
-        ("num_leaves", "parameter of PairwiseHingeClassifier: 'num_leaves'. Allowed: "),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "said"), table_beside(__file__))
 def test_a_parameter_of_another_package_is_refused_with_the_name_here(parameter, said):
     with pytest.raises(InputError, match=said):
         PairwiseHingeClassifier(**{parameter: 1})
