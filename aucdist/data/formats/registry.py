@@ -83,9 +83,11 @@ class ArrowFileFormat(TableFormat, FileFormat):
 
     def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns."""
-        from aucdist.data.formats.arrow_tables import parse_arrow
+        from aucdist.data.formats.arrow_tables import parse_arrow, size_of_texts
 
-        return parse_arrow(self.table(data, part.where), part.where, self.source, self.schema)
+        table = self.table(data, part.where)
+        check_growth(len(data), table.nbytes + size_of_texts(table), part.where, "write it as Parquet")
+        return parse_arrow(table, part.where, self.source, self.schema)
 
 
 class JsonLinesFormat(ArrowFileFormat):
@@ -124,8 +126,6 @@ class ArrowFormat(ArrowFileFormat):
         """
         import pyarrow as pa
 
-        from aucdist.data.formats.arrow_tables import size_of_texts
-
         # A file is a stream between two magic strings. Its footer repeats where the batches are, so it is not read.
         stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
         kinds = pa.ArrowException, OSError, ValueError, struct.error
@@ -134,7 +134,6 @@ class ArrowFormat(ArrowFileFormat):
             with pa.ipc.open_stream(stream) as reader:
                 table = reader.read_all()
             table.validate(full=True)
-            check_growth(len(data), size_of_texts(table), where, "write it as Parquet")
         return table
 
 

@@ -203,13 +203,13 @@ async def watched(transfer: Awaitable[T], progress: Progress) -> T:
 def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MAX_GROWTH) -> None:
     """Raise an InputError if a file expands by more than the limit.
 
-    `packed`: the bytes of the file.
+    `packed`: the bytes of the file. `unpacked`: those of its contents, or of the table that it becomes.
     `remedy`: what users can do if they trust the file.
     """
     limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:
         raise InputError(
-            f"{where}: {packed} compressed bytes expand to {unpacked}, and at most {limit} are read; {TRUSTED}{remedy}"
+            f"{where}: {packed} bytes expand to {unpacked}, and at most {limit} are read; {TRUSTED}{remedy}"
         )
     check_fits(unpacked, where)
 

@@ -177,7 +177,7 @@ def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path, monkey
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**10)
     with zipfile.ZipFile(tmp_path / "f.xlsx", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("xl/worksheets/sheet1.xml", bytes(2**24))
-    said = r"compressed bytes expand to 16777216, .* if you trust the file, save it as CSV"
+    said = r"bytes expand to 16777216, .* if you trust the file, save it as CSV"
     with pytest.raises(InputError, match=said):
         read(source_of({"source": str(tmp_path / "f.xlsx"), "format": "excel"}))
 

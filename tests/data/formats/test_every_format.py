@@ -20,7 +20,7 @@ import pytest
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FileFormat
-from aucdist.data.formats.registry import FORMATS
+from aucdist.data.formats.registry import FORMATS, ArrowFileFormat
 from aucdist.data.shards.manifest import read_manifest, write_shards
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import parse_source
@@ -207,3 +207,13 @@ def test_a_compressed_file_that_expands_too_much_is_refused(
         entry["source"] += ".gz"
     path.write_bytes(packed)
     assert_refused(name, entry, path, said)
+
+
+@pytest.mark.parametrize("name", [name for name in READ if issubclass(FORMATS[name], ArrowFileFormat)])
+def test_a_table_that_is_far_larger_than_its_file_is_refused(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of objects in JSON, each with a key of its own: the base class checks it for every format."""
+    entry, path = example(name, tmp_path)
+    monkeypatch.setattr(FORMATS[name], "table", lambda *_: pa.table({"y": np.zeros(2**24), "a": np.zeros(2**24)}))
+    assert_refused(name, entry, path, "expand to")
