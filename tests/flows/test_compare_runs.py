@@ -191,6 +191,7 @@ def test_two_thresholds_of_one_model_have_the_same_scores_and_decisions_of_their
         assert f": {40 - n_right} of 40 positive rows are missed." in lines[at + 3]
     page = (Path(result["run"]) / "report.html").read_text()
     assert "<h2>Decisions</h2>" in page
+    assert page.count("<td>the scores are the same</td>") == 3
     assert "The threshold of low is 1.1 lower." in page
     # Scores of another model are not the same.
     other = make(tmp_path, "other", 2)
