@@ -201,7 +201,9 @@ def fit_preprocessor(
     if impute not in WITHOUT_FILL:
         statistics = functools.reduce(operator.add, each(STATISTICS[impute].of))
         fill = statistics.fill()
-        _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
+        _refuse_infinite(
+            fill, feature_names, "it is missing in every training row, or too large; leave out its column with `drop`"
+        )
     if scale in ("none", "unit-row"):
         return Preprocessor(columns, scale, None, None, impute, fill)
     # values that overflow raise an error below

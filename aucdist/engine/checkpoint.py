@@ -23,8 +23,9 @@ from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.errors import InputError, Json, RunError
 
-JOURNAL_FORMAT = 3
-"""Raise it if a solver takes other steps: the journal of a fit that began with the old ones cannot be followed."""
+JOURNAL_FORMAT = 4
+"""Raise it if a solver takes other steps, or a step or a record in its arguments gets another name: the journal of a fit that
+began with the old ones cannot be followed."""
 MANIFEST = "checkpoint-"
 
 
@@ -287,9 +288,9 @@ class JournalledBlocks(Blocks):
             entry = journal.entries.popleft()
             if key != entry[:3]:
                 raise RunError(
-                    f"this fit does not repeat the one of the checkpoint at {journal.folder.url} (step {entry.step!r}): other "
-                    "packages, another processor, or another number of BLAS threads. Resume on the machine where the fit began, "
-                    "or remove the folder"
+                    f"this fit does not repeat the one of the checkpoint at {journal.folder.url} (step {entry.step!r}). "
+                    "Another version of aucdist, other packages, another processor or another number of BLAS threads began it. "
+                    "Resume where the fit began, or remove the folder"
                 )
             return entry.summary
         self.with_memory()

@@ -234,7 +234,7 @@ def test_one_whose_solver_took_other_steps_is_refused_before_the_fit(tmp_path):
     for path in tmp_path.glob("checkpoint-*"):
         content = json.loads(path.read_text())["content"] | {"format": 1}
         path.write_text(json.dumps({"sha256": json_digest(content), "content": content}))
-    told = "has format 1, not 3, so another version of aucdist began this fit: end it with"
+    told = "has format 1, not 4, so another version of aucdist began this fit: end it with"
     with pytest.raises(InputError, match=told):
         journal(tmp_path, in_memory())
 
@@ -242,7 +242,7 @@ def test_one_whose_solver_took_other_steps_is_refused_before_the_fit(tmp_path):
 def test_a_fit_that_does_not_repeat_itself_is_refused(tmp_path):
     begun(tmp_path, in_memory())
     again = journal(tmp_path, in_memory())
-    with pytest.raises(RunError, match="does not repeat the one of the checkpoint"):
+    with pytest.raises(RunError, match=r"does not repeat the one of the checkpoint.*Another version of aucdist"):
         fit(model().set_params(lam=0.02), again.blocks, again)
 
 
