@@ -262,6 +262,7 @@ def test_the_page_says_what_there_is(topics: bool, tested: bool) -> None:
     assert "The fit did not converge for" in page
     assert page.count('aria-label="ROC curve"') == 5
     assert ("The most frequent mistakes" in page) == (tested and not topics)
+    assert ("Recall and precision are those of the predictions" in page) == tested
     assert ("The means leave out" in page) == tested
     assert ("There are no test rows" in page) == (not tested)
     order = [page.index(f"&#39; {k}</bdi>") for k in range(5)]
