@@ -443,13 +443,13 @@ def outer_products(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> n
     return _of_features(rows.basis, cells)
 
 
-def pair_moments(rows: BinRows, low: ndarray, high: ndarray, weights: ndarray, partners: ndarray) -> ndarray:
+def pair_moments(rows: BinRows, low: ndarray, high: ndarray, weights: ndarray, pair_weights: ndarray) -> ndarray:
     """Return the sum of ``w_i w_j (x_i - x_j)(x_i - x_j)'`` over pairs, float64 of shape (n_features, n_features).
 
     `rows`, `low`, `high`, `weights`: which rows are partners, as in `aucdist.kernels.codes.window_moments`.
-    `partners`, of shape (n_samples,), float64: the weight of each row's pairs.
+    `pair_weights`, of shape (n_samples,), float64: the weight of each row's pairs.
     """
-    cells = _moments_of_cells(rows, partners)
+    cells = _moments_of_cells(rows, pair_weights)
     across = np.zeros(cells.shape)
     window_moments(rows, low, high, weights, np.zeros(len(cells)), across)
     return _of_features(rows.basis, cells - (across + across.T))

@@ -37,7 +37,7 @@ from aucdist.maps.base import FittedMap, map_blocks
 from aucdist.maps.binning import sample_by_class
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.pairs.groups import find_levels
+from aucdist.pairs.groups import find_grades
 from aucdist.parameters import frozen
 from aucdist.selection import fold_numbers
 from aucdist.solvers.base import Callback, Certificate, Solution
@@ -267,7 +267,7 @@ def prepare_blocks(model: Fittable, blocks: Blocks, start: Start | None = None) 
     """
     check_groups(model, blocks)
     if blocks.has_grades and blocks.weight_neg <= 0:  # the rows of the lowest grade have a weight of 0
-        grades = np.concatenate(blocks.sum(find_levels))
+        grades = np.concatenate(blocks.sum(find_grades))
         blocks = ViewBlocks(blocks, partial(_labelled_by_grade, grades.min(initial=np.inf)))
     if min(blocks.weight_pos, blocks.weight_neg) <= 0:
         raise InputError(

@@ -121,9 +121,9 @@ def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], gro
     factor, class_weights = np.ones(1), np.array([[rows.weight_pos], [rows.weight_neg]])
     if groups is not None:
         factor, class_weights = groups.factor, groups.weights
-    partners = 0.5 * factor * class_weights[:: -problem.sign]  # of an anchor, and of a row of the larger class
-    cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, tables)
-    G, H = cells.reshape(2, -1, CELLS_COMPARED, CELLS_COMPARED) / problem.mass
+    pair_weights = 0.5 * factor * class_weights[:: -problem.sign]  # of an anchor, and of a row of the larger class
+    cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, pair_weights, tables)
+    G, H = cells.reshape(2, -1, CELLS_COMPARED, CELLS_COMPARED) / problem.pair_weight
     prior = PRIOR_ROWS / rows.n_samples
     gain: ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
     for axis in (1, 2):
@@ -135,16 +135,16 @@ def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], gro
 
 
 def add_up_cells(
-    block: Block, memory: PairMemory, slopes: ndarray, offsets: ndarray, partners: ndarray,
+    block: Block, memory: PairMemory, slopes: ndarray, offsets: ndarray, pair_weights: ndarray,
     tables: dict[int, ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
     """For each two features, sum up the derivatives of the hinge by the scores, and the weights of partners, in their cells."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
-    codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes
+    codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.group_numbers is None else memory.group_numbers
     other_groups = np.repeat(memory.group_slices[1], np.diff(memory.group_slices[0]))
-    anchor_rows = memory.anchors.positions, anchor_slopes, codes, partners[0]
-    other_rows = memory.others.positions, memory.coefs, other_groups, partners[1]
+    anchor_rows = memory.anchors.positions, anchor_slopes, codes, pair_weights[0]
+    other_rows = memory.others.positions, memory.coefs, other_groups, pair_weights[1]
     for positions, row_slopes, groups, partner_weights in (anchor_rows, other_rows):
         add_to_rows(coefs[0], positions, row_slopes)
         add_to_rows(coefs[1], positions, weight[positions] * partner_weights[groups])

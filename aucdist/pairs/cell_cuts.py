@@ -69,11 +69,11 @@ class CellSums:
         (weight, score), low, high = self.sums[:, nonempty], self.lowest[nonempty], self.highest[nonempty]
         mean = np.clip(score / weight, low, high)
         width = high - low
-        doubt = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
+        row_slack = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
         scores, weights = np.concatenate((low[:1], mean, high[-1:])), np.concatenate(([0.0], weight, [0.0]))
         # With the first r anchors active, the kink lies in the cell of anchor r - 1, that of anchor r, or between them.
-        doubt = np.concatenate(([0.0], np.maximum(np.append(doubt, 0.0), np.insert(doubt, 0, 0.0)), [0.0]))
-        return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), nonempty
+        row_slack = np.concatenate(([0.0], np.maximum(np.append(row_slack, 0.0), np.insert(row_slack, 0, 0.0)), [0.0]))
+        return Anchors(scores, weights, np.array([0, len(scores)]), row_slack=row_slack), nonempty
 
 
 class CellEdges(NamedTuple):
@@ -126,7 +126,7 @@ class CellCuts(PairCuts):
     """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray):
-        super().__init__(blocks, objective, start, stride=max(1, min(blocks.n_pos, blocks.n_neg) // ANCHORS_DRAWN))
+        super().__init__(blocks, objective, start, keep_one_in=max(1, min(blocks.n_pos, blocks.n_neg) // ANCHORS_DRAWN))
         self._edges: CellEdges | None = None
 
     def value_error(self, reach: float) -> float:
@@ -143,7 +143,7 @@ class CellCuts(PairCuts):
         edges = self._edges
         if edges is None:
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
-            edges = CellEdges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
+            edges = CellEdges.of(np.concatenate((quantiles_of(scores, CELLS // 2), evenly)))
         anchor_cutoff = cutoff if self.negatives.are_anchors else None
         cells = self.blocks.reduce(count_in_cells, step, edges, anchor_cutoff)
         self._last = edges, cells, scores
@@ -163,14 +163,14 @@ class CellCuts(PairCuts):
         if density.any():
             ends, n_refined = np.concatenate(([0.0], np.cumsum(density / density.sum()))), 3 * CELLS // 4
             refined = np.interp((np.arange(n_refined) + 0.5) / n_refined, ends, np.append(low, high[-1]))
-        self._edges = CellEdges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
+        self._edges = CellEdges.of(np.concatenate((refined, quantiles_of(scores, CELLS // 4))))
         slopes, n = np.zeros(len(near)), len(anchors.scores)
         unit_anchors = replace(anchors, weights=np.ones(n))
         slopes[order] = self.loss.anchor_slopes(slope_sums, unit_anchors, np.arange(n))[1:-1]
         return slopes
 
 
-def spread(scores: ndarray, n: int) -> ndarray:
+def quantiles_of(scores: ndarray, n: int) -> ndarray:
     """Return n quantiles of the scores."""
     # numpy.quantile takes seconds for this many scores.
     quantiles: ndarray = np.sort(scores)[np.linspace(0, len(scores) - 1, n).astype(np.int64)]

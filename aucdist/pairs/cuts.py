@@ -95,12 +95,12 @@ class PairCuts(PairProblem):
     objective : PairObjective
     start : ndarray of shape (n_features,), float64
         The first current point.
-    stride : int, default=1
+    keep_one_in : int, default=1
         As of `PairProblem`.
 
     Attributes
     ----------
-    here : Cut
+    current : Cut
         The cut at the current point, where the line begins along which cuts are taken. Before the first
         cut, only its point and the error of its scores are set.
     scores : ndarray of float64
@@ -112,13 +112,13 @@ class PairCuts(PairProblem):
         The width of the band in which negatives count in part, if only the highest-scoring ones count.
     """
 
-    def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray, *, stride: int = 1):
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray, *, keep_one_in: int = 1):
         negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
-        super().__init__(blocks, HINGE, groups, negatives, start=start, stride=stride)
+        super().__init__(blocks, HINGE, groups, negatives, start=start, keep_one_in=keep_one_in)
         self.weight_error = negatives.weight_error(blocks, self.rounding)
         self.pair_half_width, self.cutoff_width = 0.0, 0.0
-        self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
+        self.current, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
         self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
 
     def score(self, w: ndarray) -> ndarray:
@@ -159,34 +159,36 @@ class PairCuts(PairProblem):
         gap : float
             The current gap of the objective, which limits the slack of the loss.
         """
-        here, reach = self.here, self.rounding.reach
+        current, reach = self.current, self.rounding.reach
         # The error of interpolated scores: the errors at both ends, and the rounding of the interpolation.
         error = (
-            abs(1.0 - step) * here.score_error + abs(step) * self._target[1] + 4.0 * EPS * (reach(here.w) + reach(w))
+            abs(1.0 - step) * current.score_error
+            + abs(step) * self._target[1]
+            + 4.0 * EPS * (reach(current.w) + reach(w))
         )
-        is_fine = self.negatives.is_top_only and 0.0 < here.n_band < MAX_ROWS_OF_FINE_STAIR
+        is_fine = self.negatives.is_top_only and 0.0 < current.n_band < MAX_ROWS_OF_FINE_STAIR
         stair = shifts(self.pair_half_width, STEPS_OF_FINE_STAIR if is_fine else STEPS_OF_STAIR)
         scores = self.scores_at(step)
         soft, hard = self.cutoffs(step, scores)
         for _ in range(MAX_TRIES):
             anchors, order, weight = self.anchors_at(step, scores, soft)
-            exact = None
+            unsmoothed = None
             if hard is not soft:
                 same = not self.negatives.are_anchors
                 loss_anchors = anchors if same else self.anchors_at(step, scores, hard)[0]
-                exact = loss_anchors, self.negatives.of_others(hard)
+                unsmoothed = loss_anchors, self.negatives.of_others(hard)
             taken = self.blocks.reduce(
-                sweep_pairs, PairHinge(stair), anchors, self.negatives.of_others(soft), step, exact
+                sweep_pairs, PairHinge(stair), anchors, self.negatives.of_others(soft), step, unsmoothed
             )
             slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
-            slack = float(taken["doubt"]) / self.mass
+            slack = float(taken["slack"]) / self.pair_weight
             if slack <= SLACK_OF_GAP * max(0.0, gap):
                 break
         scale = self.negatives.scale(float(taken.get("counted", weight))) / len(stair)
-        loss = float(taken["loss" if exact is None else "exact_loss"]) / self.mass + slack
+        loss = float(taken["loss" if unsmoothed is None else "unsmoothed_loss"]) / self.pair_weight + slack
         return Cut(
-            w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(stair) * scale / self.mass),
-            height=taken["height"] * (scale / self.mass), n_band=taken["n_band"], cutoff=soft, step=step, slopes=slopes,
+            w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(stair) * scale / self.pair_weight),
+            height=taken["height"] * (scale / self.pair_weight), n_band=taken["n_band"], cutoff=soft, step=step, slopes=slopes,
             scale=scale,
         )  # fmt: skip
 
@@ -195,6 +197,6 @@ class PairCuts(PairProblem):
         gradient = self.gradient(cut.slopes, cut.scale, cut.step if keep else None)
         cut = replace(cut, gradient=gradient, slopes=np.zeros(0))
         if keep:
-            self.here, self.scores = cut, self.scores_at(cut.step)
+            self.current, self.scores = cut, self.scores_at(cut.step)
             self._target = self.scores, cut.score_error
         return cut

@@ -190,7 +190,7 @@ class CuttingPlanes:
         self.rounding, self.negatives = self.cuts.rounding, self.cuts.negatives
         self.samples = DrawnRows(self.cuts)
         self.bundle = Bundle(blocks.n_features)
-        self.best = self.cuts.here
+        self.best = self.cuts.current
         few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
         self._second_order = isinstance(self.penalty, L2) and (self.negatives.is_top_only or few_features)
         self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
@@ -211,12 +211,12 @@ class CuttingPlanes:
         self.gap, self._unchanged = 1.0, 0
         self._bound = 0.0, 0.0  # the objective is never below 0
         if self._second_order:
-            self.cuts.pair_half_width = FIRST_HALF_WIDTH if self.cuts.here.w.any() else FIRST_HALF_WIDTH_AT_ZERO
+            self.cuts.pair_half_width = FIRST_HALF_WIDTH if self.cuts.current.w.any() else FIRST_HALF_WIDTH_AT_ZERO
         if self.negatives.is_top_only and not self.penalty.has_corners:
             self.cuts.cutoff_width = self.cuts.pair_half_width or HALF_WIDTH_OF_PLANES
         if self.bundle.n_points == 0 or self._second_order:
-            self.best = replace(self.cuts.here, loss=np.inf)
-            self.accept(self.cuts.cut(0.0, self.cuts.here.w, self.gap_left), follow=True)
+            self.best = replace(self.cuts.current, loss=np.inf)
+            self.accept(self.cuts.cut(0.0, self.cuts.current.w, self.gap_left), follow=True)
         if self.penalty.has_corners:
             yield self._proximal_steps()
             return
@@ -267,9 +267,9 @@ class CuttingPlanes:
             if has_stalled(gaps, STALL_SHARE):
                 return
             cuts, penalty = self.cuts, self.penalty
-            w, h, before = cuts.here.w, cuts.pair_half_width, self.value_at(cuts.here)
+            w, h, before = cuts.current.w, cuts.pair_half_width, self.value_at(cuts.current)
             for_step, for_search = self.samples.for_band(h, anew=step_was_poor)
-            gradient = cuts.here.gradient + penalty.lam * w
+            gradient = cuts.current.gradient + penalty.lam * w
             last_widths = h, cuts.cutoff_width
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, because `gradient_change` corrects the gradient for the narrower band
@@ -291,7 +291,7 @@ class CuttingPlanes:
             while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
-            slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
+            slope = float(cuts.current.gradient @ move) + penalty.slope_along(w, move, step)
             step_was_poor = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
 
     def _line_searches(self) -> Iterator[Round]:
@@ -299,7 +299,7 @@ class CuttingPlanes:
         cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
         # If few negatives count, the first cuts are informative only near w. If the minimum is near 0, the bundle's minimiser is
         # then a thousand times too long, and most passes would be spent on returning from it.
-        mu = self._first_weight() if self.negatives.is_top_only and not cuts.here.w.any() else 0.0
+        mu = self._first_weight() if self.negatives.is_top_only and not cuts.current.w.any() else 0.0
         # Cuts of the unsmoothed hinge work as well here. The cutoff stays soft: with a hard one, a cut says little about the
         # next point, and fits of leaves to 1 % of the negatives took all passes.
         cuts.pair_half_width = 0.0
@@ -315,13 +315,13 @@ class CuttingPlanes:
                 cuts.cutoff_width *= 0.25
             cuts.cutoff_width = cuts.cutoff_width if cuts.cutoff_width > MIN_HALF_WIDTH else 0.0
             if mu > 0.0:
-                target = self.bundle.proximal_point(self.penalty, cuts.here.w, mu)
-            move = target - cuts.here.w
+                target = self.bundle.proximal_point(self.penalty, cuts.current.w, mu)
+            move = target - cuts.current.w
             cuts.score(target)
             _, for_search = self.samples.for_band(HALF_WIDTH_OF_PLANES, anew=False)
             step = self._line_search(for_search, move)[0]
             overshot = step + CUT_OVERSHOOT * (1.0 - step)
-            self.accept(cuts.cut(overshot, cuts.here.w + overshot * move, self.gap_left))
+            self.accept(cuts.cut(overshot, cuts.current.w + overshot * move, self.gap_left))
             n_without_descent = n_without_descent + 1 if step == SEARCH_STEPS[0] else 0
             if step > TARGET_TOO_NEAR or n_without_descent > 2:
                 # The target may be farther away, or three line searches found no descent. A nearer target would not correct
@@ -355,9 +355,9 @@ class CuttingPlanes:
         """Yield what is known, and then take a cut at the bundle's minimiser near the best point."""
         mu, null_steps = self._first_weight() or self.penalty.lam, 0
         while True:
-            target, model, bound = self.bundle.proximal_combination(self.penalty, self.cuts.here.w, mu)
+            target, model, bound = self.bundle.proximal_combination(self.penalty, self.cuts.current.w, mu)
             yield self._round(bound, target)
-            before = self.value_at(self.cuts.here)
+            before = self.value_at(self.cuts.current)
             predicted = before - model
             self.cuts.score(target)
             self.accept(self.cuts.cut(1.0, target, self.gap_left))
@@ -384,7 +384,7 @@ class CuttingPlanes:
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
-        return self.penalty.steepest_square(self.cuts.here.gradient) / self.value_at(self.cuts.here)
+        return self.penalty.steepest_square(self.cuts.current.gradient) / self.value_at(self.cuts.current)
 
     def _line_search(
         self, sample: RowSample, move: ndarray, last_widths: tuple[float, float] | None = None
@@ -393,8 +393,8 @@ class CuttingPlanes:
 
         `last_widths`: those of both bands at the last cut, where they are narrower now.
         """
-        here, penalty, widths = self.cuts.here, self.penalty, (self.cuts.pair_half_width, self.cuts.cutoff_width)
-        slope_of_penalty = functools.partial(penalty.slope_along, here.w, move)
+        current, penalty, widths = self.cuts.current, self.penalty, (self.cuts.pair_half_width, self.cuts.cutoff_width)
+        slope_of_penalty = functools.partial(penalty.slope_along, current.w, move)
         along = sample.slope_along(move, *widths)
         if widths == (0.0, 0.0):
             # The derivative of the unsmoothed hinge has jumps. Secant steps across a jump would take cuts on its two sides in
@@ -406,7 +406,7 @@ class CuttingPlanes:
                 low, high = SEARCH_STEPS[k - 1 : k + 1]
                 step = low + (high - low) * slope(low) / (slope(low) - slope(high))
             return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
-        initial_slope, sample_slope = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
+        initial_slope, sample_slope = float(current.gradient @ move) + slope_of_penalty(0.0), along(0.0)
         if last_widths is not None and last_widths != widths:
             initial_slope += sample_slope - sample.slope_along(move, *last_widths)(0.0)
         if not initial_slope < 0.0:
@@ -430,7 +430,7 @@ class CuttingPlanes:
         self.value = self.value_at(cut)
         if self.value > worst:
             return False
-        better = self.value < self.value_at(self.cuts.here)
+        better = self.value < self.value_at(self.cuts.current)
         cut = self.cuts.finish(cut, follow or better)
         if self.value < self.value_at(self.best):
             self.best = cut

@@ -126,12 +126,12 @@ class FewRows:
         factor = np.ones(1) if groups is None else groups.factor
         parts = []
         for label in (1, -1):
-            rows, codes = rows_in_pairs(self.block, label, groups)
-            parts += [rows[self._chosen[rows]], codes[self._chosen[rows]]]
+            rows, numbers = rows_in_pairs(self.block, label, groups)
+            parts += [rows[self._chosen[rows]], numbers[self._chosen[rows]]]
         pos, pos_groups, neg, neg_groups = parts
         self.rows, self.n_pos, self.weights_neg = np.concatenate([pos, neg]), len(pos), weight[neg]
         i, j = np.nonzero(pos_groups[:, np.newaxis] == neg_groups)
-        pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / self._cuts.mass)
+        pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / self._cuts.pair_weight)
         counted = pairs > 0.0  # the product of two small weights may be 0
         self.i, self.j, self.weights = i[counted], j[counted], pairs[counted]
         X = matrix_of_rows(rows_at(self.block.rows, self.rows))

@@ -48,15 +48,15 @@ class PairGroups:
         The total weights of the positive and the negative rows of each group.
     counts : ndarray of shape (2, n_groups), int64
         The numbers of positive and negative rows of each group.
-    levels : ndarray of shape (n_grade_steps + 1,), float64
+    grades : ndarray of shape (n_grade_steps + 1,), float64
         The grades, ascending; empty for two classes.
-    exact : bool
+    equal_weights : bool
         Whether only rows of exactly a grade are positive at its step: for pairs of weight one.
     grouped : bool
         Whether rows have groups.
     equal_group_weights : bool
         Whether each group with pairs counts the same.
-    mass : float
+    pair_weight : float
         The total weight of all pairs.
     n_without_pairs : int
         How many groups of rows have none.
@@ -67,11 +67,11 @@ class PairGroups:
     factor: ndarray
     weights: ndarray
     counts: ndarray
-    levels: ndarray
-    exact: bool
+    grades: ndarray
+    equal_weights: bool
     grouped: bool
     equal_group_weights: bool
-    mass: float
+    pair_weight: float
     n_without_pairs: int
 
     @property
@@ -102,7 +102,7 @@ class PairGroups:
     def over(self, blocks: Blocks) -> "PairGroups | None":
         """Return the pairs of other rows by the same rules."""
         group_weight = "groups" if self.equal_group_weights else None
-        return pair_groups(blocks, group_weight, "one" if self.exact else None, weighted=not self.grouped)
+        return pair_groups(blocks, group_weight, "one" if self.equal_weights else None, weighted=not self.grouped)
 
     def keys_of(self, block: Block, label: int | None = None) -> tuple[ndarray, ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
@@ -130,21 +130,21 @@ class PairGroups:
         Returns
         -------
         positions : ndarray of int64
-        codes : ndarray of int32
+        numbers : ndarray of int32
             Ascending: the number of the group.
         """
         row_positions, key = self.keys_of(block, label if block.grade is None else None)
-        positions, codes = [], []
+        positions, numbers = [], []
         for t in range(self.n_grade_steps):
-            in_class = labels_at_grade_step(block, self.levels, self.exact, t)[row_positions] == label
+            in_class = labels_at_grade_step(block, self.grades, self.equal_weights, t)[row_positions] == label
             code = self.number[key[in_class], t]
             positions.append(row_positions[in_class][code >= 0])
-            codes.append(code[code >= 0])
-        all_codes, all_positions = np.concatenate(codes), np.concatenate(positions)
-        starts = np.concatenate(([0], np.cumsum(np.bincount(all_codes, minlength=self.n_groups))))
-        order = np.empty(len(all_codes), dtype=np.int64)
-        arrange(np.arange(len(order)), all_codes, starts, np.empty(self.n_groups, dtype=np.int64), order)
-        return all_positions[order], all_codes[order]
+            numbers.append(code[code >= 0])
+        all_numbers, all_positions = np.concatenate(numbers), np.concatenate(positions)
+        starts = np.concatenate(([0], np.cumsum(np.bincount(all_numbers, minlength=self.n_groups))))
+        order = np.empty(len(all_numbers), dtype=np.int64)
+        arrange(np.arange(len(order)), all_numbers, starts, np.empty(self.n_groups, dtype=np.int64), order)
+        return all_positions[order], all_numbers[order]
 
 
 def smaller_class(rows: Blocks | PairGroups) -> int:
@@ -160,33 +160,33 @@ def rows_in_pairs(block: Block, label: int, groups: PairGroups | None) -> tuple[
     return rows, np.zeros(len(rows), dtype=np.int32)
 
 
-def labels_at_grade_step(block: Block, levels: ndarray, exact: bool, t: int) -> ndarray:
+def labels_at_grade_step(block: Block, grades: ndarray, equal_weights: bool, t: int) -> ndarray:
     """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 if it is in no pair there."""
     if block.grade is None:
         return block.y
-    level = np.searchsorted(levels, block.grade)
-    positive = level == t + 1 if exact else level > t
+    level = np.searchsorted(grades, block.grade)
+    positive = level == t + 1 if equal_weights else level > t
     return np.where(positive, 1, np.where(level <= t, -1, 0)).astype(np.int8)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def find_levels(block: Block) -> Summary:
+def find_grades(block: Block) -> Summary:
     """Return the grades of the rows that count."""
     assert block.grade is not None
     return [np.unique(block.grade[block.weights() > 0])]
 
 
-def weigh_groups(block: Block, levels: ndarray, exact: bool) -> Summary:
+def weigh_groups(block: Block, grades: ndarray, equal_weights: bool) -> Summary:
     """Return the groups of the block's rows, with the weight and the number of rows of each class at each step."""
     weight = block.weights()
     counted = weight > 0
     groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
     keys, at = np.unique(groups[counted], return_inverse=True)
-    sums = np.zeros((len(keys), max(1, len(levels) - 1), 4))
+    sums = np.zeros((len(keys), max(1, len(grades) - 1), 4))
     for t in range(sums.shape[1]):
-        label = labels_at_grade_step(block, levels, exact, t)[counted]
+        label = labels_at_grade_step(block, grades, equal_weights, t)[counted]
         for c, class_label in enumerate((1, -1)):
             in_class = label == class_label
             sums[:, t, c] = np.bincount(at[in_class], weight[counted][in_class], minlength=len(keys))
@@ -220,19 +220,19 @@ def pair_groups(
     """
     if not (blocks.has_groups or blocks.has_grades or (weighted and blocks.has_weights)):
         return None
-    levels, exact = np.zeros(0), grade_weight == "one"
+    grades, equal_weights = np.zeros(0), grade_weight == "one"
     if blocks.has_grades:
-        levels = np.unique(np.concatenate(blocks.sum(find_levels)))
-        if len(levels) > MAX_GRADES:
+        grades = np.unique(np.concatenate(blocks.sum(find_grades)))
+        if len(grades) > MAX_GRADES:
             raise InputError(
-                f"there are {len(levels)} different grades, and at most {MAX_GRADES} are possible: round them to fewer values"
+                f"there are {len(grades)} different grades, and at most {MAX_GRADES} are possible: round them to fewer values"
             )
-    keys_of_blocks, sums_of_blocks = concatenate_columns(blocks.sum(weigh_groups, levels, exact))
+    keys_of_blocks, sums_of_blocks = concatenate_columns(blocks.sum(weigh_groups, grades, equal_weights))
     keys, at = np.unique(keys_of_blocks, return_inverse=True)
     sums = np.zeros((len(keys), *sums_of_blocks.shape[1:]))
     np.add.at(sums, at, sums_of_blocks)
     pairs = sums[:, :, 0] * sums[:, :, 1]
-    step = np.diff(levels) if len(levels) and not exact else np.ones(pairs.shape[1])
+    step = np.diff(grades) if len(grades) and not equal_weights else np.ones(pairs.shape[1])
     pairs_of_group = (pairs * step).sum(axis=1)
     if not (pairs_of_group > 0).any():
         raise InputError(
@@ -245,9 +245,9 @@ def pair_groups(
     factor = np.broadcast_to(step, pairs.shape)
     if group_weight == "groups":
         factor = factor / np.where(has_pairs, pairs_of_group, 1.0)[:, np.newaxis]
-    mass = float(has_pairs.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
+    pair_weight = float(has_pairs.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
     weights, counts = np.split(np.ascontiguousarray(sums[pairs > 0].T), 2)
     return PairGroups(
-        keys[has_pairs], number[has_pairs], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels,
-        exact, blocks.has_groups, group_weight == "groups", mass, int(len(keys) - has_pairs.sum()),
+        keys[has_pairs], number[has_pairs], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), grades,
+        equal_weights, blocks.has_groups, group_weight == "groups", pair_weight, int(len(keys) - has_pairs.sum()),
     )  # fmt: skip

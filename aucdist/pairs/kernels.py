@@ -11,7 +11,7 @@ Pairs are within groups; without groups all rows are one. Anchors lie sorted by 
 anchors has m + 1 places: before, between and behind its anchors. Running sums and slope sums have an entry for each place, group
 after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
 sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
-and end. ``bounds`` and ``codes`` give the group of each row: rows ``bounds[k]`` to ``bounds[k + 1] - 1`` are of group
+and end. ``bounds`` and ``group_numbers`` give the group of each row: rows ``bounds[k]`` to ``bounds[k + 1] - 1`` are of group
 ``codes[k]``. ``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`), each of
 its own size.
 
@@ -86,23 +86,23 @@ def n_active(anchors, table, low, scale, score):
 
 
 @kernel
-def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below, score_below, doubt, coefs, histogram):
+def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below, score_below, slacks, coefs, histogram):
     """Return the sum of the cuts at shifted scores, and the hinge at the scores themselves.
 
     `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
     `shifts`, of shape (n_shifts,), float64: ascending; the middle one, of an odd number, is 0.
     `anchors`, `table`, `low`, `scale`, `weight_below` and `score_below`: the smaller class.
-    `doubt`, of shape (n_anchors + 1,) or (1,), float64: a bound on the error of the hinge of a row of weight 1 that is active
+    `slacks`, of shape (n_anchors + 1,) or (1,), float64: a bound on the error of the hinge of a row of weight 1 that is active
         with the first r anchors, if anchors stand for cells; 0 otherwise.
     `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors active with it, summed
         over the shifts.
     `histogram`, of shape (n_anchors + 1,), float64: added to: the weight of the rows that are active with exactly the
         first r anchors, once for each shift.
-    Returns the weight of the active pairs, summed over the shifts; the weighted sum of the hinges; the sum of their doubts; and
+    Returns the weight of the active pairs, summed over the shifts; the weighted sum of the hinges; the sum of their slacks; and
     how many rows are active with more anchors at the last shift than at the first.
     """
-    active, hinge, doubts, n_band, n_shifts = 0.0, 0.0, 0.0, 0, shifts.shape[0]
-    middle, last, all_exact = n_shifts >> 1, shifts[n_shifts - 1], doubt.shape[0] == 1
+    active, hinge, slack, n_band, n_shifts = 0.0, 0.0, 0.0, 0, shifts.shape[0]
+    middle, last, all_exact = n_shifts >> 1, shifts[n_shifts - 1], slacks.shape[0] == 1
     for o in range(scores.shape[0]):
         weight = weights[o]
         if not anchors[0] - (scores[o] + last) < 1.0:  # no active pair: the common case for a good model
@@ -117,19 +117,19 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
             first = r if k == 0 else first
             if k == middle:
                 hinge += weight * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
-                doubts += weight * doubt[NONE if all_exact else r]
+                slack += weight * slacks[NONE if all_exact else r]
         n_band += r > first
         coefs[o] = weight * total
         active += coefs[o]
-    return active, hinge, doubts, n_band
+    return active, hinge, slack, n_band
 
 
 @kernel
-def arrange(order, codes, starts, at, arranged):
+def arrange(order, group_numbers, starts, at, arranged):
     """Write positions sorted by group, in the given order within each group.
 
     `order`, of shape (n,), int64: positions, such as those that sort scores.
-    `codes`, of shape (n,), int32: the group of each position.
+    `group_numbers`, of shape (n,), int32: the group of each position.
     `starts`: of shape (n_groups + 1,), int64.
     `at`, of shape (n_groups,), int64: workspace.
     `arranged`, of shape (n,), int64: written.
@@ -137,7 +137,7 @@ def arrange(order, codes, starts, at, arranged):
     for g in range(at.shape[0]):
         at[g] = starts[g]
     for k in range(order.shape[0]):
-        g = codes[order[k]]
+        g = group_numbers[order[k]]
         arranged[at[g]] = order[k]
         at[g] += 1
 
@@ -163,31 +163,31 @@ def running_sums_in_groups(values, starts, out):
 
 
 @kernel
-def cut_groups(rows, shifts, search, doubt, coefs, slope_sums):
+def cut_groups(rows, shifts, search, row_slack, coefs, slope_sums):
     """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinge: see `cut_group`.
 
     `rows`: scores, weights, and ``(bounds, codes)`` of rows of the larger class.
     `search`: the anchors and what guides a search among them, in the order below.
     `coefs` is written, and `slope_sums`, with an entry for each place, is added to.
     """
-    scores, weights, (bounds, codes) = rows
+    scores, weights, (bounds, group_numbers) = rows
     anchors, starts, table, table_starts, low, scale, weight_below, score_below = search
-    active, hinge, doubts, n_band = 0.0, 0.0, 0.0, 0
-    for k in range(codes.shape[0]):
-        g = codes[k]
+    active, hinge, slack, n_band = 0.0, 0.0, 0.0, 0
+    for k in range(group_numbers.shape[0]):
+        g = group_numbers[k]
         group_rows = slice(bounds[k], bounds[k + 1])
         group_anchors = slice(starts[g], starts[g + 1])
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         a, h, d, n = cut_group(
             scores[group_rows], weights[group_rows], shifts, anchors[group_anchors],
-            table[table_starts[g] : table_starts[g + 1]], low[g], scale[g], weight_below[places], score_below[places], doubt,
+            table[table_starts[g] : table_starts[g + 1]], low[g], scale[g], weight_below[places], score_below[places], row_slack,
             coefs[group_rows], slope_sums[places],
         )  # fmt: skip
         active += a
         hinge += h
-        doubts += d
+        slack += d
         n_band += n
-    return active, hinge, doubts, n_band
+    return active, hinge, slack, n_band
 
 
 @kernel
@@ -256,11 +256,11 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
 @kernel
 def ramp_sum(rows, search, coefs, sums):
     """Return the weighted sum of the ramps of all pairs within groups: see `ramp_of_group`, and `cut_groups` for parameters."""
-    scores, weights, (bounds, codes) = rows
+    scores, weights, (bounds, group_numbers) = rows
     anchors, starts, table, table_starts, low, scale, weight_below, score_below, square_below = search
     total = 0.0
-    for k in range(codes.shape[0]):
-        g = codes[k]
+    for k in range(group_numbers.shape[0]):
+        g = group_numbers[k]
         group_rows = slice(bounds[k], bounds[k + 1])
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         total += ramp_of_group(

@@ -51,7 +51,7 @@ class Anchors:
         The number of running sums, see `prefix_sums`.
     centre : float
         The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
-    doubt : ndarray of shape (n_anchors + 1,) or (1,), float64
+    row_slack : ndarray of shape (n_anchors + 1,) or (1,), float64
         Where each stands for several rows of about its score: see `aucdist.pairs.kernels.cut_group`.
     """
 
@@ -60,7 +60,7 @@ class Anchors:
     starts: ndarray
     n_sums: int = 2
     centre: float = 0.0
-    doubt: ndarray = field(default_factory=lambda: np.zeros(1))
+    row_slack: ndarray = field(default_factory=lambda: np.zeros(1))
 
     def __getstate__(self) -> dict[str, Any]:
         """Send only the fields; values computed from them are computed again on arrival."""
@@ -126,10 +126,10 @@ def sort_anchors(
     order, starts = np.argsort(scores), np.array([0, len(scores)])
     centre = float(scores[order[len(order) // 2]]) if centred else 0.0
     if groups is not None:
-        codes, n_groups = groups
-        starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+        numbers, n_groups = groups
+        starts = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=n_groups))))
         arranged = np.empty(len(scores), dtype=np.int64)
-        arrange(order, codes, starts, np.empty(n_groups, dtype=np.int64), arranged)
+        arrange(order, numbers, starts, np.empty(n_groups, dtype=np.int64), arranged)
         order = arranged
     ascending = scores[order]
     return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
@@ -140,11 +140,11 @@ def one_slice(n: int) -> GroupSlices:
     return np.array([0, n]), np.zeros(1, dtype=np.int32)
 
 
-def group_slices(codes: ndarray) -> GroupSlices:
+def group_slices(numbers: ndarray) -> GroupSlices:
     """Return the slice of rows of each group, given the group number of each row (int32), with equal numbers adjacent."""
-    bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
-    bounds = bounds.astype(np.int64)
-    return bounds, codes[bounds[:-1]].astype(np.int32)
+    changes = np.concatenate(([True], numbers[1:] != numbers[:-1], [True])) if len(numbers) else np.ones(1)
+    bounds = np.flatnonzero(changes).astype(np.int64)
+    return bounds, numbers[bounds[:-1]].astype(np.int32)
 
 
 class ScoredRows(NamedTuple):
@@ -239,12 +239,12 @@ class PairHinge(PairLoss):
     shifts: ndarray = field(default_factory=lambda: np.zeros(1))
 
     def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:
-        """Return the sums of the hinges, of the tangents' heights and of the doubt, the rows in the band, and the slopes."""
+        """Return the sums of the hinges, of the tangents' heights and of the slack, the rows in the band, and the slopes."""
         slopes, histogram = np.empty(len(rows.scores)), np.zeros(anchors.n_gaps)
-        height, loss, doubt, n_band = cut_groups(
-            tuple(rows), self.shifts, anchors.search, anchors.doubt, slopes, histogram
+        height, loss, slack, n_band = cut_groups(
+            tuple(rows), self.shifts, anchors.search, anchors.row_slack, slopes, histogram
         )
-        return {"loss": loss, "slope_sums": histogram, "height": height, "doubt": doubt, "n_band": n_band}, slopes
+        return {"loss": loss, "slope_sums": histogram, "height": height, "slack": slack, "n_band": n_band}, slopes
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return minus the weight of each anchor's active pairs."""

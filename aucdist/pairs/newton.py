@@ -6,7 +6,7 @@ replaced by the mean of a few hinges that are shifted within a band of half-widt
 ("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few cuts,
 and like them a dual point. The second derivative is taken from the slope, over the pairs in the band:
 
-    H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h mass),
+    H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h pair_weight),
 
 after Chapelle & Keerthi, "Efficient algorithms for ranking with SVMs" (Information Retrieval 13, 2010). H is estimated
 from drawn rows, whose features are sent to the client. They are drawn by their ids, so that no bit depends on the
@@ -172,28 +172,31 @@ def draw_two_samples(
     seed : int
         Of this draw. Other seeds draw other rows.
     """
-    in_groups = memory.codes is not None
-    codes = memory.codes, np.repeat(memory.group_slices[1], np.diff(memory.group_slices[0])) if in_groups else None
+    in_groups = memory.group_numbers is not None
+    bounds, numbers = memory.group_slices
+    numbers = memory.group_numbers, np.repeat(numbers, np.diff(bounds)) if in_groups else None
     drawn: Summary = {}
-    for name, class_rows, row_codes in zip(("anchors", "others"), (memory.anchors, memory.others), codes, strict=True):
+    for name, class_rows, row_numbers in zip(
+        ("anchors", "others"), (memory.anchors, memory.others), numbers, strict=True
+    ):
         samples = []
         by_band = name == "others" and not whole_groups
         positions, most = class_rows.positions, shares[1:].max() if by_band else shares[0]
-        uniform = uniforms(row_codes if whole_groups else block.row_id.take(positions), seed)
+        uniform = uniforms(row_numbers if whole_groups else block.row_id.take(positions), seed)
         chances = np.ones(len(positions))
         if square > 0.0:
             chances = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MAX_CHANCE_RATIO)
         places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * chances if most < 1.0 else 1.0))
         uniform, share = uniform[places], np.full(len(places), shares[0])
         if by_band:
-            share = np.where(near.holds(1.0 + class_rows.present[places]), shares[1], shares[2])
+            share = np.where(near.holds(1.0 + class_rows.current_scores[places]), shares[1], shares[2])
         share = np.where(share < 1.0, share * chances[places], 1.0)
         for lot in (uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]:
             chosen = np.flatnonzero(lot <= share)
             place = places[chosen]
             rows = block.take(positions.take(place))
             weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
-            samples.append((rows, weights, row_codes.take(place) if in_groups else None))
+            samples.append((rows, weights, row_numbers.take(place) if in_groups else None))
         drawn[name] = [samples]
     return drawn
 
@@ -207,7 +210,7 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 @without_rows
 def count_near(number: int, memory: Any, near: Intervals, stride: int) -> Summary:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
-    scores = 1.0 + memory.others.present[::stride]
+    scores = 1.0 + memory.others.current_scores[::stride]
     return stride * int(np.count_nonzero(near.holds(scores)))
 
 
@@ -271,7 +274,7 @@ class DrawnRows:
 
     def _near(self, h: float) -> Intervals:
         """Return the intervals of scores plus 1 of the larger class in the band, or near and above the cutoff."""
-        cutoff = self.cuts.here.cutoff
+        cutoff = self.cuts.current.cutoff
         if cutoff is None or self.cuts.negatives.are_anchors:
             return Intervals.around(self.cuts.scores, BAND_MARGIN * h)
         width = h if cutoff.band is None else float(np.ptp(cutoff.band.scores))
@@ -293,15 +296,15 @@ class DrawnRows:
             anchors, others = (
                 [sample_of_block[number] for sample_of_block in drawn[name]] for name in ("anchors", "others")
             )
-            n_anchors, codes = sum(len(weights) for _, weights, _ in anchors), None
-            blocks, block_weights, group_codes = zip(*anchors, *others, strict=True)
+            n_anchors, numbers = sum(len(weights) for _, weights, _ in anchors), None
+            blocks, block_weights, numbers_of_samples = zip(*anchors, *others, strict=True)
             weights = np.concatenate(block_weights)
             if groups is not None:
-                codes = np.concatenate(group_codes).astype(np.int64)
-                weights[:n_anchors] *= groups.factor[codes[:n_anchors]]
+                numbers = np.concatenate(numbers_of_samples).astype(np.int64)
+                weights[:n_anchors] *= groups.factor[numbers[:n_anchors]]
             if self._whole_groups:
                 weights[:n_anchors] /= min(shares[0], 1.0)
-            samples.append(RowSample(cuts, stacked(blocks), n_anchors, weights, codes, h))
+            samples.append(RowSample(cuts, stacked(blocks), n_anchors, weights, numbers, h))
         return samples
 
 
@@ -316,7 +319,7 @@ class RowSample:
     n_anchors : int
     weights : ndarray of shape (n_rows,), float64
         Divided by the share that was drawn of rows like this one.
-    codes : ndarray of shape (n_rows,), int64, or None
+    group_numbers : ndarray of shape (n_rows,), int64, or None
         The number of each row's group, if pairs are within groups.
     h : float
         The half-width of the band that the rows were drawn for.
@@ -326,7 +329,7 @@ class RowSample:
     rows: Block
     n_anchors: int
     weights: ndarray
-    codes: ndarray | None
+    group_numbers: ndarray | None
     h: float
     _scores: ndarray | None = field(default=None, init=False)
     _way: tuple[ndarray, ndarray] | None = field(default=None, init=False)
@@ -347,7 +350,7 @@ class RowSample:
     def scores(self) -> ndarray:
         """The rows' scores, float64 of shape (n_rows,): a pair's margin is that of the anchor minus that of the other row."""
         if self._scores is None:
-            self._scores = self.rows.scores(self.cuts.sign * self.cuts.here.w)
+            self._scores = self.rows.scores(self.cuts.sign * self.cuts.current.w)
         return self._scores
 
     def follow(self, step: float) -> None:
@@ -358,10 +361,10 @@ class RowSample:
 
     def is_enough(self, h: float, n: int) -> bool:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
-        cuts, here = self.cuts, self.cuts.here
-        if here.cutoff is None or cuts.negatives.are_anchors:
-            return self.pairs(h, 0.0).n_others >= MIN_SHARE_LEFT * min(n, here.n_band)
-        counted = self.weights[self.negatives] * (here.cutoff.fractions(self.scores[self.negatives]) > 0.0)
+        cuts, current = self.cuts, self.cuts.current
+        if current.cutoff is None or cuts.negatives.are_anchors:
+            return self.pairs(h, 0.0).n_others >= MIN_SHARE_LEFT * min(n, current.n_band)
+        counted = self.weights[self.negatives] * (current.cutoff.fractions(self.scores[self.negatives]) > 0.0)
         total = float(counted.sum())
         return total * total >= MIN_SHARE_LEFT * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(
             counted @ counted
@@ -369,11 +372,11 @@ class RowSample:
 
     def separate_groups(self, scores: ndarray, h: float) -> ndarray:
         """Return scores shifted by group, so that no band contains rows of two groups."""
-        return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
+        return scores if self.group_numbers is None else scores + self.group_numbers * (np.ptp(scores) + 2.0 + 2.0 * h)
 
     def pairs(self, h: float, cutoff_width: float) -> "Pairs":
         """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
-        weights, cutoff = self.weights, self.cuts.here.cutoff
+        weights, cutoff = self.weights, self.cuts.current.cutoff
         if cutoff is not None:
             weights = weights.copy()
             weights[self.negatives] *= cutoff.fractions(self.sign * self.scores[self.negatives])
@@ -381,14 +384,14 @@ class RowSample:
 
     def slope_along(self, move: ndarray, h: float, cutoff_width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a direction, as a function of the step."""
-        h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
+        h, subset, numbers, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.group_numbers, self.weights
         if self._way is None or self._way[0] is not move:  # score each direction only once
             self._way = move, self.rows.scores(self.cuts.sign * move)
         scores, change = self.sign * self.scores, self.sign * self._way[1]
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly sorted values is faster.
         negatives = negatives[np.argsort(self.separate_groups(scores, h)[negatives])]
-        scale, target = float(weights[positives].sum()) / self.cuts.mass, 0.0
+        scale, target = float(weights[positives].sum()) / self.cuts.pair_weight, 0.0
         if subset.is_top_only:
             target = subset.target * float(weights[negatives].sum()) / self.cuts.blocks.weight_neg
         if target > 0.0:
@@ -405,8 +408,8 @@ class RowSample:
                 counts = counts * (soft or hard).fractions(at[negatives])
             counted = negatives[counts > 0.0]
             first: Any = 0
-            if codes is not None:
-                first = np.searchsorted(codes[positives[hinge.order]], codes[counted])
+            if numbers is not None:
+                first = np.searchsorted(numbers[positives[hinge.order]], numbers[counted])
             changes = hinge.derivative(at[counted], change[counted], change[positives], first)
             return float(counts[counts > 0.0] @ changes) * scale
 
@@ -440,12 +443,12 @@ class Pairs:
         self._of_anchors = ends(scores[a] - 1.0, scores[b], h)
         row_positions, self.n_anchors, self.n_others = np.concatenate([a, b]), len(a), len(b)
         self.n_pairs = len(row_positions)
-        self.scale = 1.0 / (2.0 * h * cuts.mass)
+        self.scale = 1.0 / (2.0 * h * cuts.pair_weight)
         self.weights = weights[row_positions]
-        self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
+        self.pair_weights = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # The terms of the negatives near the cutoff; `_near` sets them.
         self.rates = self._gradient_change = self._active = np.zeros(0)
-        cutoff = cuts.here.cutoff
+        cutoff = cuts.current.cutoff
         self.of_top = cutoff is not None
         if cutoff is not None and cutoff.band is not None:
             near = self._near(sample, cutoff, cutoff.band.width, cutoff_width, h)
@@ -497,7 +500,7 @@ class Pairs:
         n = self.n_pairs
         change = np.empty(len(self._which))
         project(self.rows, p, change)
-        coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
+        coefs = self.scale * (self.pair_weights * change[:n] - self.weights * self._sums(self.weights * change[:n]))
         return self._sum_of_rows(coefs, self.rates * self._hinge_changes(change[n:]) if len(self.rates) else self.rates)
 
     def gradient_change(self) -> ndarray:
@@ -520,7 +523,7 @@ class Pairs:
         (low, high), n, rows = self._of_anchors, self.n_anchors, sample.rows.rows
         if isinstance(rows, BinRows) and sample.cuts.blocks.n_features > FEATURES_PER_CODE * rows.codes.shape[1]:
             total = self.scale * pair_moments(
-                rows_at(rows, row_positions[pairs]), low, high, self.weights, self.partners
+                rows_at(rows, row_positions[pairs]), low, high, self.weights, self.pair_weights
             )
         else:
             all_rows = sample.matrix[row_positions[pairs]]
@@ -530,9 +533,10 @@ class Pairs:
             half = below.take(low, axis=0)
             half -= below.take(high, axis=0)
             half *= self.weights[:n, np.newaxis]
-            half += (0.5 * self.partners[:n, np.newaxis]) * A
+            half += (0.5 * self.pair_weights[:n, np.newaxis]) * A
             total = A.T @ half
-            B = np.sqrt(self.partners[n:, np.newaxis]) * B  # BLAS computes B'B with half the arithmetic of a product
+            # BLAS computes B'B with half the arithmetic of a product.
+            B = np.sqrt(self.pair_weights[n:, np.newaxis]) * B
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates) and len(total):
             columns = sample.matrix[row_positions[self.n_pairs :]].T
@@ -546,7 +550,7 @@ class Pairs:
         """Return the approximate diagonal of the matrix, without the terms of the positives near the cutoff."""
         weights = np.zeros(len(self._which))
         of_near = self.rates * self._active**2
-        weights[: self.n_pairs + len(of_near)] = np.concatenate([self.scale * self.partners, of_near])
+        weights[: self.n_pairs + len(of_near)] = np.concatenate([self.scale * self.pair_weights, of_near])
         return column_squares(self.rows, weights)
 
 
@@ -609,18 +613,18 @@ def newton_step(
     target = w
     for _ in range(MAX_FACES):
         slope = gradient + product(target - w)
-        stays = blocked(target, slope, signs)
-        move = conjugate_gradients(product, -slope, squares + total, precision, stays)
+        fixed = blocked(target, slope, signs)
+        move = conjugate_gradients(product, -slope, squares + total, precision, fixed)
         target = project_onto_cone(target + move, signs)
     return target - w
 
 
 def conjugate_gradients(
     product: Callable[[ndarray], ndarray], q: ndarray, diagonal: ndarray, precision: float,
-    stays: ndarray | None = None,
+    fixed: ndarray | None = None,
 ) -> ndarray:  # fmt: skip
     """Return an approximate solution of ``H x = q`` in which some entries stay 0, preconditioned by about the diagonal of H."""
-    inverse = 1.0 / diagonal if stays is None else np.where(stays, 0.0, 1.0 / diagonal)
+    inverse = 1.0 / diagonal if fixed is None else np.where(fixed, 0.0, 1.0 / diagonal)
     x, residual = np.zeros(len(q)), q
     p = inverse * residual
     square = float(residual @ p)

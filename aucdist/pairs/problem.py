@@ -40,14 +40,14 @@ class ClassRows:
         None if all rows weigh 1.
     scores : ndarray of shape (n_rows,), float64
         At the trial point, which was scored last.
-    present : ndarray of shape (n_rows,), float64
+    current_scores : ndarray of shape (n_rows,), float64
         At the current point of cutting planes, where the line to the trial point begins.
     """
 
     positions: ndarray
     weight: ndarray | None
     scores: ndarray
-    present: ndarray
+    current_scores: ndarray
 
     @property
     def weights(self) -> ndarray:
@@ -58,9 +58,9 @@ class ClassRows:
         """Return the scores at the trial point, or at a step length along the line to it from the current point."""
         if step is None:
             return self.scores
-        scores = self.scores - self.present
+        scores = self.scores - self.current_scores
         scores *= step
-        scores += self.present
+        scores += self.current_scores
         return scores
 
     def moved(self, step: float | None) -> "ClassRows":
@@ -68,8 +68,8 @@ class ClassRows:
 
         Call this before another point is scored.
         """
-        present = self.present if step is None else self.scores_at(step)
-        return replace(self, scores=present, present=present)
+        current_scores = self.current_scores if step is None else self.scores_at(step)
+        return replace(self, scores=current_scores, current_scores=current_scores)
 
 
 @frozen
@@ -82,7 +82,7 @@ class PairMemory:
         The rows of the smaller and of the larger class.
     group_slices : tuple of ndarray
         Which of `others` are of which group (`aucdist.pairs.groups`); without groups all rows are one.
-    codes : ndarray of shape (n_anchors,), int32, or None
+    group_numbers : ndarray of shape (n_anchors,), int32, or None
         The number of each anchor's group; None without groups.
     coefs : ndarray of shape (n_others,), float64
         The derivative of the loss by the scores of `others`, until the rows are added up.
@@ -99,7 +99,7 @@ class PairMemory:
     anchors: ClassRows
     others: ClassRows
     group_slices: GroupSlices
-    codes: ndarray | None
+    group_numbers: ndarray | None
     coefs: ndarray
     drawn: ndarray | None = None
     squares: ndarray | None = None
@@ -128,7 +128,7 @@ def positions(chosen: ndarray, block: Block) -> ndarray:
 
 
 def sort_by_class(
-    block: Block, memory: None, sign: int, groups: PairGroups | None, start: ndarray | None, stride: int
+    block: Block, memory: None, sign: int, groups: PairGroups | None, start: ndarray | None, keep_one_in: int
 ) -> tuple[PairMemory, Summary]:
     """Sort the rows by class, and return the weights of the anchors, their scores, and with groups the numbers of theirs.
 
@@ -140,27 +140,27 @@ def sort_by_class(
         The groups of the rows that make pairs, where not all of both classes do.
     start : ndarray of shape (n_features,), float64, or None
         The current point, at which the rows are scored; None for none.
-    stride : int
-        Weights and scores of one in `stride` anchors are sent; these anchors are drawn by their ids.
+    keep_one_in : int
+        Weights and scores of one in `keep_one_in` anchors are sent; these anchors are drawn by their ids.
     """
     weight, drawn = block.weights(), None
-    (anchors, codes), (others, other_codes) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
-    if stride > 1:
-        drawn = np.flatnonzero(hash_ids(block.row_id[anchors], SEED) % np.uint64(stride) == 0)
+    (anchors, numbers), (others, other_numbers) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
+    if keep_one_in > 1:
+        drawn = np.flatnonzero(hash_ids(block.row_id[anchors], SEED) % np.uint64(keep_one_in) == 0)
     scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
 
     def rows_at(chosen: ndarray) -> ClassRows:
         """Return some of the rows with their scores at the start."""
-        present, weights = np.zeros(0) if scores is None else scores.take(chosen), weight[chosen]
-        return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, present, present)
+        current, weights = np.zeros(0) if scores is None else scores.take(chosen), weight[chosen]
+        return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, current, current)
 
     by_class = PairMemory(
-        rows_at(anchors), rows_at(others), group_slices(other_codes), None if groups is None else codes,
+        rows_at(anchors), rows_at(others), group_slices(other_numbers), None if groups is None else numbers,
         np.zeros(0), drawn, squares
     )  # fmt: skip
     summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
     summary["scores"] = [] if scores is None else sent(by_class, by_class.anchors.scores)
-    return by_class, {**summary, "codes": [] if groups is None else [codes]}
+    return by_class, {**summary, "group_numbers": [] if groups is None else [numbers]}
 
 
 def sent(memory: PairMemory, anchor_values: ndarray) -> list[ndarray]:
@@ -190,12 +190,12 @@ def score_at_start(block: Block, w: ndarray) -> tuple[ndarray, ndarray | None]:
 @without_rows
 def sweep_pairs(
     number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, cutoff: Cutoff | None, step: float | None = None,
-    exact: tuple[Anchors, Cutoff | None] | None = None,
+    unsmoothed: tuple[Anchors, Cutoff | None] | None = None,
 ) -> tuple[PairMemory, Summary]:  # fmt: skip
     """Sum the loss over the pairs of the block's rows, or of those from a cutoff on, with all anchors.
 
-    `step`: as `ClassRows.scores_at` takes it. With `exact`, the anchors and the cutoff of the hinge itself, that is summed as
-    well, as ``"exact_loss"``.
+    `step`: as `ClassRows.scores_at` takes it. With `unsmoothed`, the anchors and the cutoff of the hinge itself, that is summed
+    as well, as ``"unsmoothed_loss"``.
     """
     rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.group_slices)
     row_positions, counted = rows_from(cutoff, rows)
@@ -204,9 +204,9 @@ def sweep_pairs(
         slopes, coefs = coefs, np.zeros(len(rows.scores))
         coefs[row_positions] = slopes
         summary["counted"] = counted.weights.sum()
-    if exact is not None:
-        anchors, cutoff = exact
-        summary["exact_loss"] = HINGE.sums_and_slopes(rows_from(cutoff, rows)[1], anchors)[0]["loss"]
+    if unsmoothed is not None:
+        anchors, cutoff = unsmoothed
+        summary["unsmoothed_loss"] = HINGE.sums_and_slopes(rows_from(cutoff, rows)[1], anchors)[0]["loss"]
     return replace(memory, coefs=coefs), summary
 
 
@@ -271,14 +271,14 @@ class PairProblem:
         Which negatives count; all by default.
     start : ndarray of shape (n_features,), float64, optional
         The current point, where lines begin (`aucdist.pairs.cuts`).
-    stride : int, default=1
-        Only one in `stride` anchors is sent to the client, with its score and weight.
+    keep_one_in : int, default=1
+        Only one in `keep_one_in` anchors is sent to the client, with its score and weight.
 
     Attributes
     ----------
     sign : int
         The label of the smaller class, the anchors.
-    mass : float
+    pair_weight : float
         The total weight of all pairs that count.
     n_anchors, n_others : int
         How many rows of either class make pairs, each as often as it is in a group.
@@ -292,22 +292,22 @@ class PairProblem:
 
     def __init__(
         self, blocks: Blocks, loss: PairLoss, groups: PairGroups | None = None, negatives: CountedNegatives | None = None,
-        *, start: ndarray | None = None, stride: int = 1,
+        *, start: ndarray | None = None, keep_one_in: int = 1,
     ):  # fmt: skip
         self.blocks, self.groups = blocks.without_memory(), groups
         self.loss = loss
         self.sign = smaller_class(groups or blocks)
         self.negatives = CountedNegatives(blocks) if negatives is None else negatives
-        self.mass = self.negatives.mass if groups is None else groups.mass
-        summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, stride)
+        self.pair_weight = self.negatives.pair_weight if groups is None else groups.pair_weight
+        summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, keep_one_in)
         self.first_scores = np.concatenate(summary["scores"] or [np.zeros(0)])
         self.n_anchors, self.n_others = int(summary["n_anchors"]), int(summary["n_others"])
         self.offsets = np.cumsum([0] + [len(part) for part in summary["weights"]])
         self.weights = np.concatenate(summary["weights"])
         self._anchor_groups: tuple[ndarray, int] | None = None
         if groups is not None:
-            codes = np.concatenate(summary["codes"])
-            self.weights, self._anchor_groups = self.weights * groups.factor[codes], (codes, groups.n_groups)
+            numbers = np.concatenate(summary["group_numbers"])
+            self.weights, self._anchor_groups = self.weights * groups.factor[numbers], (numbers, groups.n_groups)
 
     def sort_anchors(self, scores: ndarray, weights: ndarray) -> tuple[Anchors, ndarray]:
         """Return the anchors at a point, and the order that sorts them; see `sort_anchors`."""
@@ -331,7 +331,7 @@ class PairProblem:
         `step`: where they were taken, if that becomes the current point; see `add_up_gradient`.
         """
         total: ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)
-        return total * (self.sign * scale / self.mass)
+        return total * (self.sign * scale / self.pair_weight)
 
 
 @frozen
@@ -411,7 +411,7 @@ def pairwise_objective(blocks: Blocks, w: ndarray, lam: float, groups: PairGroup
     """
     problem = PairProblem(blocks, HINGE, groups)
     total, _ = problem.sweep(w)
-    return float(total / problem.mass + 0.5 * lam * (w @ w))
+    return float(total / problem.pair_weight + 0.5 * lam * (w @ w))
 
 
 def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Rounding:

@@ -105,7 +105,7 @@ class SmoothPairProblem(PairProblem):
     def evaluate(self, w: ndarray) -> Point:
         """Return value and gradient of the objective at w; three reductions for all negatives."""
         total, slopes = self.sweep(w)
-        value = float(total / self.mass) + 0.5 * self.lam * float(w @ w)
+        value = float(total / self.pair_weight) + 0.5 * self.lam * float(w @ w)
         return Point(w, value, self.gradient(slopes) + self.lam * w)
 
     def errors(self, point: Point) -> tuple[float, float]:
@@ -127,8 +127,8 @@ class SmoothPairProblem(PairProblem):
         """Return by how much a convex majorant could decrease from a point within the cone, as a share of the objective."""
         if self.signs is None:
             return float(point.gradient @ point.gradient) / (2.0 * self.lam * point.value)
-        way = project_onto_cone(point.w - point.gradient / self.lam, self.signs) - point.w
-        return -float(point.gradient @ way + 0.5 * self.lam * (way @ way)) / point.value
+        direction = project_onto_cone(point.w - point.gradient / self.lam, self.signs) - point.w
+        return -float(point.gradient @ direction + 0.5 * self.lam * (direction @ direction)) / point.value
 
 
 def pair_lbfgs(

@@ -426,7 +426,7 @@ class CountedNegatives:
     ----------
     target : float
         Their weight.
-    mass : float
+    pair_weight : float
         The total weight of the pairs that count.
     is_top_only : bool
         Whether only a part of the negatives counts.
@@ -437,7 +437,7 @@ class CountedNegatives:
     def __init__(self, blocks: Blocks, subset: TopNegatives | None = None):
         self.is_top_only = subset is not None
         self.target = blocks.weight_neg if subset is None else subset.weight(blocks)
-        self.mass = blocks.weight_pos * self.target
+        self.pair_weight = blocks.weight_pos * self.target
         self.are_anchors = self.is_top_only and blocks.n_pos > blocks.n_neg
         self._n_neg = blocks.n_neg
 

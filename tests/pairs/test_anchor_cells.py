@@ -62,14 +62,14 @@ def test_a_place_of_all_edges_divides_by_comparing():
 def cut_of(others, weights, sums):
     anchors, which = sums.as_anchors()
     coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
-    active, below, doubt, _ = cut_groups(
-        (others, weights, one_slice(len(others))), HINGE.shifts, anchors.search, anchors.doubt, coefs, histogram
+    active, below, slack, _ = cut_groups(
+        (others, weights, one_slice(len(others))), HINGE.shifts, anchors.search, anchors.row_slack, coefs, histogram
     )
     n = len(which) + 2
     return (
         active,
         below,
-        doubt,
+        slack,
         coefs,
         which,
         -HINGE.anchor_slopes(histogram, replace(anchors, weights=np.ones(n)), np.arange(n))[1:-1],
@@ -82,9 +82,9 @@ def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges,
     w_anchors, w_others = r.random(len(anchors)) + 0.1, r.random(len(others)) + 0.1
     edges = CellEdges.of(edges)
     cells, sums = filled(anchors, w_anchors, edges)
-    active, below, doubt, coefs, which, slopes_of_cells = cut_of(others, w_others, sums)
+    active, below, slack, coefs, which, slopes_of_cells = cut_of(others, w_others, sums)
     hinges = np.maximum(0.0, 1.0 - (anchors[:, None] - others[None, :])) * w_anchors[:, None] * w_others[None, :]
-    assert below - 1e-12 <= hinges.sum() <= below + doubt + 1e-12
+    assert below - 1e-12 <= hinges.sum() <= below + slack + 1e-12
     # The dual variables are 0 or 1 for a cell and a row: of the rows and of the anchors they are the same ones.
     slopes = slopes_of_cells[np.searchsorted(which, cells)] * w_anchors
     assert slopes.sum() == pytest.approx(coefs.sum())

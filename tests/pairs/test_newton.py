@@ -152,7 +152,7 @@ def test_groups_are_drawn_whole():
     planes.samples.n_to_draw = 400
     solution = solve(planes.rounds(1e-3), tol=1e-3, max_passes=100)
     drawn, _ = planes.samples.samples  # two, as not all rows are drawn
-    sizes = np.bincount(drawn.codes)
+    sizes = np.bincount(drawn.group_numbers)
     assert set(sizes[sizes > 0]) == {10}
     assert solution.certificate.status is Status.CONVERGED
     first = slice(0, 400)

@@ -82,7 +82,7 @@ def test_ramp_value_and_slope():
         problem = PairProblem(blocks, RAMP, pair_groups(blocks, **p.options))
         w = r.normal(size=X.shape[1])
         total, slopes = problem.sweep(w)
-        value, slope = total / problem.mass, problem.gradient(slopes)
+        value, slope = total / problem.pair_weight, problem.gradient(slopes)
         assert value == pytest.approx(mean_loss(ramp, w, X, p.pairs), rel=1e-10, abs=1e-12)
         for j in range(len(w)):
             step = 1e-6 * (np.arange(len(w)) == j)

@@ -38,10 +38,10 @@ def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=HINGE.shifts):
     """Return hinge sum, active weight, coefficients of the positives and of the negatives, and the rows in the band."""
     at, order = sort_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
-    active, total, doubt, n_band = cut_groups(
-        (neg, w_neg, one_slice(len(neg))), shifts, at.search, at.doubt, coefs, histogram
+    active, total, slack, n_band = cut_groups(
+        (neg, w_neg, one_slice(len(neg))), shifts, at.search, at.row_slack, coefs, histogram
     )
-    assert doubt == 0.0
+    assert slack == 0.0
     return total, active, -HINGE.anchor_slopes(histogram, at, order), coefs, n_band
 
 
@@ -115,17 +115,17 @@ def started(weight=None, lam=1e-2):
 
 def test_a_point_that_is_worse_does_not_become_the_best_one():
     _, _, state = started()
-    best, here, primal = state.best, state.cuts.here, state.value_at(state.best)
+    best, current, primal = state.best, state.cuts.current, state.value_at(state.best)
     far = 50.0 * np.ones_like(best.w)
     state.cuts.score(far)
     state.accept(state.cuts.cut(1.0, far, state.gap_left))
     assert state.value > primal
     assert state.best is best
-    assert state.cuts.here is here
+    assert state.cuts.current is current
     # On the way back to the present point, from the scores that the blocks keep of it.
     state.cuts.pair_half_width = 0.0
-    state.accept(state.cuts.cut(0.0, here.w, state.gap_left))
-    assert state.value == state.value_at(here)
+    state.accept(state.cuts.cut(0.0, current.w, state.gap_left))
+    assert state.value == state.value_at(current)
 
 
 @pytest.mark.parametrize("h", [0.0, 0.5])
@@ -133,9 +133,9 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
 def test_a_line_search_ends_where_the_objective_turns(lam, h):
     weight = np.random.default_rng(3).uniform(0.2, 30, 28)
     X, y, state = started(weight, lam)
-    state.cuts.pair_half_width, w = h, state.cuts.here.w
+    state.cuts.pair_half_width, w = h, state.cuts.current.w
     state.accept(state.cuts.cut(0.0, w, state.gap_left), follow=True)
-    move = -np.linspace(0.5, 1.5, len(w)) * (state.cuts.here.gradient + lam * w)
+    move = -np.linspace(0.5, 1.5, len(w)) * (state.cuts.current.gradient + lam * w)
     move /= np.linalg.norm(move)
     rows, _ = state.samples.for_band(h or 1.0, anew=False)
     step, slope = state._line_search(rows, move)

@@ -228,13 +228,15 @@ class SDCD(PairSolver):
         groups = pair_groups(blocks, **grouping, weighted=True)
         pairing, turns = self.turns(blocks, groups)
         rounding = rounding_of_pairs(blocks, groups)
-        steps = pairing.steps(seed, lam * pairing.mass, self.combine, shuffled=self.shuffled, average=self.average)
+        steps = pairing.steps(
+            seed, lam * pairing.pair_weight, self.combine, shuffled=self.shuffled, average=self.average
+        )
         w, bound = np.zeros(blocks.n_features), (0.0, 0.0)
         for turn in turns:
             summary = pairing.blocks.reduce(ascend_dual, w, steps, turn)
             w = summary["w"]
             shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
-            active = float(total / pairing.mass)
+            active = float(total / pairing.pair_weight)
             bound = higher(bound, hinge_dual(rounding, shown, active, lam, turn.taken))
             primal = pairwise_objective(pairing.blocks, shown, lam, groups)
             yield pairwise_round(rounding, shown, primal, turn.passes, bound)

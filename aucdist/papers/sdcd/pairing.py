@@ -42,7 +42,7 @@ class SamplingMemory:
     ----------
     majority : ndarray of shape (n_majority,), int64
         The positions of its rows of the larger class.
-    codes : ndarray of shape (n_majority,), int32
+    group_numbers : ndarray of shape (n_majority,), int32
         The number of the group of each row of the larger class, ascending.
     minority : DenseRows or CsrRows, or None
         All rows of the smaller class.
@@ -56,7 +56,7 @@ class SamplingMemory:
     """
 
     majority: ndarray
-    codes: ndarray
+    group_numbers: ndarray
     minority: Rows | None = None
     steps_taken: int = 0
     places: PairPlaces = None
@@ -79,9 +79,9 @@ def collect_minority(
     block: Block, memory: None, sign: int, groups: PairGroups | None
 ) -> tuple[SamplingMemory, Summary]:
     """Find the rows of both classes that are in pairs; return those of the smaller class, and the codes of their groups."""
-    (minority, minority_codes), (majority, codes) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
-    weights = ONES if groups is None else block.weights()[majority] * groups.factor[codes]
-    return SamplingMemory(majority, codes, weights=(ONES, weights)), [(block.take(minority), minority_codes)]
+    (minority, minority_numbers), (majority, numbers) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
+    weights = ONES if groups is None else block.weights()[majority] * groups.factor[numbers]
+    return SamplingMemory(majority, numbers, weights=(ONES, weights)), [(block.take(minority), minority_numbers)]
 
 
 def receive_minority(
@@ -96,10 +96,10 @@ def receive_minority(
     starts : ndarray of shape (n_groups + 1,), int64
         Where the rows of each group begin and end.
     """
-    bounds, codes = group_slices(memory.codes)
-    n_minority = starts[codes + 1] - starts[codes]
+    bounds, numbers = group_slices(memory.group_numbers)
+    n_minority = starts[numbers + 1] - starts[numbers]
     before = np.append(0, np.cumsum(np.diff(bounds) * n_minority))
-    places = PairPlaces(before, bounds, starts[codes], n_minority, memory.majority)
+    places = PairPlaces(before, bounds, starts[numbers], n_minority, memory.majority)
     memory = replace(memory, minority=rows, places=places, weights=(weights, memory.weights[1]))
     return memory, [int(places.before[-1])]
 
@@ -119,7 +119,7 @@ class Pairing:
     ----------
     sign : int
         1 where the minority is positive, -1 where it is negative.
-    mass : float
+    pair_weight : float
         The weight of all pairs; their number if each has the weight 1.
     n_working : int
         The number of blocks that have pairs.
@@ -128,12 +128,12 @@ class Pairing:
     def __init__(self, blocks: Blocks, groups: PairGroups | None = None):
         self.blocks = blocks.without_memory()
         self.sign = smaller_class(groups or blocks)
-        self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
-        rows, codes_of_rows = zip(*self.blocks.reduce(collect_minority, self.sign, groups), strict=True)
-        codes = np.concatenate(codes_of_rows)
-        minority = stacked(rows).take(np.argsort(codes, kind="stable"))
+        self.pair_weight = blocks.n_pos * blocks.n_neg if groups is None else groups.pair_weight
+        rows, numbers_of_rows = zip(*self.blocks.reduce(collect_minority, self.sign, groups), strict=True)
+        numbers = np.concatenate(numbers_of_rows)
+        minority = stacked(rows).take(np.argsort(numbers, kind="stable"))
         weights = ONES if groups is None else minority.weights()
-        starts = np.append(0, np.cumsum(np.bincount(codes)))
+        starts = np.append(0, np.cumsum(np.bincount(numbers)))
         sizes = self.blocks.reduce(receive_minority, minority.rows, weights, starts)
         self.n_working, self._pairs_before = np.count_nonzero(sizes), np.cumsum([0, *sizes])
 

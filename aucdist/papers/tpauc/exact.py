@@ -78,9 +78,9 @@ class ExactPath:
         summary = blocks.sum(centred_moments, groups, centres)
         pos, neg, factor = summary["pos"], summary["neg"], groups.factor
         (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
-        mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
-        second = (summary["scatter"] - cross - cross.T) / groups.mass
-        size = np.diag(summary["scatter"]) / groups.mass
+        mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.pair_weight
+        second = (summary["scatter"] - cross - cross.T) / groups.pair_weight
+        size = np.diag(summary["scatter"]) / groups.pair_weight
         covariance = second - np.outer(mean, mean)
         largest = np.max(summary["largest"], axis=0)
         rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
@@ -166,10 +166,10 @@ def centred_moments(block: Block, groups: PairGroups, centres: ndarray) -> Summa
     weight, (weight_pos, weight_neg) = block.weights(), groups.weights
     coefs, choose = np.zeros(n), []
     for label, other_weight in ((1, weight_neg), (-1, weight_pos)):
-        positions, codes = groups.rows_of(block, label)
+        positions, numbers = groups.rows_of(block, label)
         weights = weight[positions]
-        coefs += np.bincount(positions, weights * groups.factor[codes] * other_weight[codes], minlength=n)
-        choose.append(sp.csc_matrix((weights, (codes, positions)), (n_groups, n)))
+        coefs += np.bincount(positions, weights * groups.factor[numbers] * other_weight[numbers], minlength=n)
+        choose.append(sp.csc_matrix((weights, (numbers, positions)), (n_groups, n)))
     key = np.zeros(n, dtype=np.int64)
     positions, row_keys = groups.keys_of(block)
     key[positions] = row_keys
