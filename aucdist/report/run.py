@@ -232,8 +232,8 @@ def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
         return ""
     return (
         f"{count_text(tied)} {rows} rows have the lowest score that is flagged. Rows with equal features have equal scores, "
-        "so they are flagged together. The scores that set the threshold may have differed between such rows, so the model "
-        "may flag many more or fewer rows than its target says."
+        "so they are flagged together. The scores that set the threshold may have differed between such rows, so the result "
+        "may be far from the target."
     )
 
 

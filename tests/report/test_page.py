@@ -329,6 +329,7 @@ def test_rows_of_one_score_that_are_flagged_together_are_a_reason_to_doubt_the_t
         tied = replace(with_test(report, ScoreCounts.from_scores(y, values, None)), run=run)
         said = f"{n_tied} test rows have the lowest score that is flagged. Rows with equal features have equal scores"
         assert (said in render_run_page(tied)) == warned
+        assert ("so the result may be far from the target" in render_run_page(tied)) == warned
         assert said not in render_run_page(replace(tied, run=report.run))
 
 
