@@ -12,6 +12,7 @@ import pytest
 import yaml
 from support.command_line import result_of, run
 from support.processes import until
+from support.tables import table_beside
 
 from aucdist.errors import InputError
 from aucdist.store import lease, read_store
@@ -142,20 +143,7 @@ def test_the_newest_files_are_chosen(tmp_path: Path) -> None:
         with_newest_files(config.model_copy(update={"held_out": 5}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"held_out": None}, "give either `held_out`, or `train.data.test`"),
-        ({"condition": "always", "margin": 0.1}, "`margin` has no effect with `condition: always`"),
-        (
-            {"condition": "always", "margin": 0.0, "metric": "average_precision"},
-            "`metric` has no effect with `condition",
-        ),
-        ({"condition": "maybe"}, "condition"),
-        ({"window": 0}, "window"),
-        ({"store": ""}, "store"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), table_beside(__file__))
 def test_what_is_wrong_is_said_before_anything_is_done(tmp_path: Path, changes: dict, message: str) -> None:
     day(tmp_path, 0)
     assert message in run("keep-current", night(tmp_path, **changes), code=2)[1]

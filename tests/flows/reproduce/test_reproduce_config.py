@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from support.small_paper import load_paper, only, paper, run, write
+from support.tables import table_beside
 
 from aucdist.errors import InputError
 from flows.config.loading import configs_folder
@@ -17,19 +18,7 @@ from flows.reproduce.run import EXPERIMENTS
 from flows.reproduce.scores import Scores
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("papers", 1, "unknown key 'papers'. Did you mean 'paper'"),
-        ("experiments.nine.kind", "score", "kind"),
-        ("experiments.nine.systems.all-pairs.model.solver", "all", "unknown solver 'all'"),
-        ("experiments.nine.protocol.folds", 1, "folds"),
-        ("experiments.nine.targets", "tables.csv", "cannot read"),
-        ("experiments.ten.datasets.eight", {"name": "digits"}, "datasets.eight.lam must be given"),
-        ("experiments.nine.datasets.eight.lam", 1, "unknown key 'lam'"),
-        ("cluster", "lokal", "Did you mean 'local'"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "message"), table_beside(__file__))
 def test_wrong_configurations(key: str, value: Any, message: str, tmp_path: Path) -> None:
     config = paper()
     *above, last = key.split(".")
