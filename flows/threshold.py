@@ -36,8 +36,8 @@ from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
 
 HISTORY = "history.parquet"
 NOT_MOVED = (
-    "A training run moves its threshold past such scores. This command does not, because a run keeps only the out-of-fold "
-    "scores. To move it, train again with this `operating_point`."
+    "For `fpr`, `alerts` and `recall`, a training run moves its threshold past such scores. This command does not, because a run "
+    "keeps only the out-of-fold scores. To move it, train again with this `operating_point`."
 )
 
 
