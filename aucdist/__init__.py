@@ -64,4 +64,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return the names that completion shows, those among them that are not loaded yet."""
-    return sorted(({*globals(), *__all__}) - {"Any", "TYPE_CHECKING", "importlib"})
+    return sorted(({*globals(), *__all__, "export"}) - {"Any", "TYPE_CHECKING", "importlib"})

@@ -4,10 +4,9 @@ import functools
 import html
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_html_repr
 
@@ -34,6 +33,10 @@ STYLE = """
   .aucdist-model { --ink: #e6e8ea; --muted: #a3abb3; --grid: #454b52; --pos: #ff9550; --neg: #5cb8f0; --card: #1e2226; }
 }
 """
+
+
+LARGE_SHARE = 0.8
+"""The share of the rows from which on a positive class that only the alphabet has chosen is probably the wrong one."""
 
 
 class RankingWarning(UserWarning):
@@ -78,63 +81,8 @@ class RoundPrinter:
         )
 
 
-class HistoryDisplay:
-    """A plot of the relative gap of a fit against the passes over the rows, as one of scikit-learn's displays.
-
-    Parameters
-    ----------
-    history : DataFrame
-        The `history_` of an estimator.
-    tol : float
-        The relative gap at which the fit ends, drawn as a horizontal line.
-    name : str
-        The name of the curve.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    line_ : matplotlib Line2D
-    """
-
-    ax_: Any
-    figure_: Any
-    line_: Any
-
-    def __init__(self, history: pd.DataFrame, tol: float, name: str = ""):
-        self.history, self.tol, self.name = history, tol, name
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-
-        Returns
-        -------
-        HistoryDisplay
-            Itself, with the attributes set.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed.
-        """
-        if ax is None:
-            ax = load_optional("matplotlib.pyplot").subplots()[1]
-        gap = self.history["relative_gap"].to_numpy(dtype=np.float64)
-        (self.line_,) = ax.plot(self.history["passes"], np.where(gap > 0, gap, np.nan), label=self.name or None)
-        if self.tol > 0:
-            ax.axhline(self.tol, color="gray", linestyle=":", label=f"tol {self.tol:g}")
-        ax.set(xlabel="passes over the data", ylabel="relative gap", yscale="log")
-        ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
 def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> Iterator[Warning]:
-    """Yield the warnings of a fit: an early end, and why; scores that rank worse than chance.
+    """Yield the warnings of a fit: an early end, and why; texts whose order makes the larger class positive; bad scores.
 
     `ranges`: the ranges of the columns that the solver got; a feature map scales what it makes.
     """
@@ -153,6 +101,13 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
             "with the directions in `monotone` all weights are 0 and all scores are equal: the data seem to have the "
             "opposite directions. Check `monotone`"
         )
+    share = blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg)
+    if model.classes_.dtype.kind in "OUT" and share >= LARGE_SHARE:
+        negative, positive = model.classes_.tolist()
+        yield UserWarning(
+            f"{positive!r} is the positive class, because it is the last one in alphabetical order, and it has {share:.0%} of "
+            f"the rows: if {negative!r} is the class to find, fit with y == {negative!r}"
+        )
     if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
         return
     area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
@@ -165,54 +120,6 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
 
 class WithPlots:
     """What a user sees of a fitted estimator: plots, and its page in a notebook."""
-
-    def plot_history(self: Any, ax: Any = None) -> HistoryDisplay:
-        """Plot the relative gap of each round of the last `fit` against the passes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-
-        Returns
-        -------
-        HistoryDisplay
-            With the attributes `ax_`, `figure_` and `line_`.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, or the model has several classes.
-        """
-        refuse_classes(self, "plot_history")
-        return HistoryDisplay(self.history_, self.tol, type(self).__name__).plot(ax)
-
-    def plot_roc(self, X: Any, y: Any, ax: Any = None) -> Any:
-        """Plot the ROC curve of rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            The rows to plot, with the features of the training rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-
-        Returns
-        -------
-        sklearn.metrics.RocCurveDisplay
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, or the model has several classes.
-        """
-        refuse_classes(self, "plot_roc")
-        load_optional("matplotlib.pyplot")
-        from sklearn.metrics import RocCurveDisplay
-
-        return RocCurveDisplay.from_estimator(self, X, y, ax=ax, response_method="decision_function")
 
     def plot_gains(self: Any, X: Any, y: Any, ax: Any = None) -> Any:
         """Plot the share of the positives that are among the highest-scoring rows, against the share of rows.

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from aucdist.data.dataset import category_features
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
@@ -132,9 +133,9 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """How much each feature moves the score of a model of bins, float64, in the order of the columns of `explain`.
+        """How much each column of X moves the score of a model of bins, float64 of shape (n_columns,).
 
-        It is the standard deviation over the training rows of what the feature adds to the score, plus half of the standard
+        It is the standard deviation over the training rows of what the column adds to the score, plus half of the standard
         deviation of each interaction that it is in. The standard deviation of an interaction is computed as if its two
         features were independent of each other. A model without bins raises an AttributeError, because its weights depend on the
         units of the features.
@@ -144,11 +145,17 @@ class LinearClassifier(BlockClassifier):
             parts = self.shapes()
         except InputError as error:
             raise AttributeError(f"feature_importances_: {error}") from error
-        importances = np.zeros(len(labels_of_features(self)))
+        category_of = category_features(vars(self).get("categories_", {}))
+        columns = [category_of.get(name, (name,))[0] for name in labels_of_features(self)]
+        at, order = pd.factorize(np.array(columns, dtype=object))
+        means, squares = np.zeros((2, len(order)))
         for shape in parts.shapes:
-            importances[shape.feature] += shape.spread
+            mean = shape.shares[-1] * (shape.values[-1] - shape.values[0])  # cancels out for a column of numbers
+            means[at[shape.feature]] += mean
+            squares[at[shape.feature]] += shape.spread**2 + mean**2
+        importances: np.ndarray = np.sqrt(np.maximum(squares - means**2, 0.0))  # a row has one category of a column
         for interaction in parts.interactions:
-            importances[list(interaction.features)] += 0.5 * interaction.spread
+            importances[at[list(interaction.features)]] += 0.5 * interaction.spread
         return importances
 
     def shapes(self) -> Additive:

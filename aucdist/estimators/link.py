@@ -304,8 +304,8 @@ class LinkClassifier(LinearClassifier):
         warned = list[Warning]()
         if self._shape_method() is not None and self.xi_ >= self._most_xi:
             at_most = UserWarning(
-                f"the shape xi reached {self._most_xi}, beyond which the calibrated loss has no minimum; with "
-                "loss='likelihood' it has no such limit"
+                f"the shape xi of the link gev reached its largest value, {self._most_xi}. Beyond it, the calibrated loss has no "
+                "minimum. Use link='logit' unless you need this link, or loss='likelihood', for which xi has no such limit"
             )
             warned.append(at_most)
         if separates(blocks, self.coef_[0]):

@@ -320,12 +320,13 @@ class WithThreshold:
             self.set_raw_threshold(_raw_thresholds(self, threshold))
             return self
         requirement = {name: value for name, value in targets.items() if value is not None}
-        unlabelled = y is None and (alerts is None or confidence is not None)
-        if threshold is not None or X is None or unlabelled or len(requirement) != 1:
+        if threshold is not None or X is None or len(requirement) != 1:
             raise InputError(
                 f"set_threshold: give either a threshold, or X, y and one of {', '.join(targets)}; "
                 f"this call has {', '.join(passed) or 'none of them'}"
             )
+        if y is None and (alerts is None or confidence is not None):
+            raise InputError(f"set_threshold: {passed[-1]} needs the labels of X: pass y as well")
         if alerts is not None or per is not None:
             n_rows = 1 if per is None else per
             if alerts is None or not (isinstance(n_rows, Real) and n_rows > 0 and alerts <= n_rows):

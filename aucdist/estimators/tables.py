@@ -152,13 +152,17 @@ def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
                 f"a column of X holds values that are neither numbers nor strings: {str(e)[:200]}. Convert it, or leave "
                 "it out"
             ) from None
-        if not str(e).startswith("Input X contains NaN"):
+        missing = str(e).startswith("Input X contains NaN")
+        if not missing and not str(e).startswith("Input X contains infinity"):
             raise
-        names = X.columns[X.isna().any()].tolist() if hasattr(X, "isna") else []
+        wrong = pd.isna if missing else np.isinf
+        names = [name for name, values in X.items() if wrong(values).any()] if hasattr(X, "items") else []
         columns = f" in {len(names)} column{'s' * (len(names) > 1)} ({listed(map(repr, names))})" if names else ""
         raise InputError(
             f"Input X contains NaN{columns}: use features='bins', which accepts missing values, or fill them in first, as by "
             "SimpleImputer"
+            if missing
+            else f"Input X contains infinity{columns}: correct the values, or leave their rows out"
         ) from None
 
 
@@ -180,6 +184,8 @@ def _plain_table(X: Any) -> Any:
             columns = [X.iloc[:, j].sparse.to_dense() if j in sparse else X.iloc[:, j] for j in kinds]
             return pd.concat(columns, axis=1)
         return X
+    if hasattr(X, "iloc"):
+        raise InputError("X is a Series: give a table, as by X.to_frame() for a column, or X.to_frame().T for a row")
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
         return unmasked(X)
     return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
@@ -322,7 +328,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
 
 def is_table(X: Any) -> bool:
     """Return whether rows are a table with named columns, of pandas, polars, pyarrow or another library."""
-    return hasattr(X, "iloc") or hasattr(X, "schema")
+    return (hasattr(X, "iloc") and hasattr(X, "columns")) or hasattr(X, "schema")
 
 
 def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:

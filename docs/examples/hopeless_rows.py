@@ -6,7 +6,7 @@ once. Its fit has no lower bound.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import RocCurveDisplay, roc_auc_score
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 
@@ -23,5 +23,5 @@ for estimator in (PairwiseHingeClassifier(lam=1e-3), PairwiseRampClassifier(lam=
     print(
         f"{type(model).__name__}: test AUC {area:.3f}, {model.certificate_.status}, dual {model.certificate_.dual:.3f}"
     )
-    model.plot_roc(X_test, y_test, ax=axes)
+    RocCurveDisplay.from_estimator(model, X_test, y_test, ax=axes)
 figure.savefig("hopeless_rows.svg")

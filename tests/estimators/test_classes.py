@@ -308,7 +308,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
 def test_what_is_for_one_class(digits):
     X, y = digits
     model = aucdist.PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
-    for call in (lambda: model.explain(X), model.shapes, model.plot_history):
+    for call in (lambda: model.explain(X), model.shapes, model.plot_shapes):
         said = r"is not defined for several classes, and this model has 4: use estimators_\[k\]\."
         with pytest.raises(InputError, match=said):
             call()

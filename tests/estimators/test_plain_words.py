@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -67,17 +68,6 @@ def pyplot():
     return pyplot
 
 
-def test_plots_of_a_fit():
-    plt = pyplot()
-    model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
-    history = model.plot_history()
-    assert history.line_.get_xdata().tolist() == model.history_["passes"].tolist()
-    assert history.ax_.get_yscale() == "log"
-    shown = model.plot_roc(X, Y, ax=history.figure_.add_subplot())
-    assert shown.roc_auc > 0.5
-    plt.close("all")
-
-
 def test_plots_of_gains_and_shapes_and_importances():
     plt = pyplot()
     rows = np.array([[3.0, 0], [2, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
@@ -103,6 +93,28 @@ def test_plots_of_gains_and_shapes_and_importances():
     expected[list(pair.features)] += pair.spread / 2
     assert model.feature_importances_.tolist() == pytest.approx(expected)
     plt.close("all")
+
+
+def test_importances_of_columns_are_deviations_of_what_they_add():
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": random.choice(["p", "q", "r"], 600, p=[0.1, 0.2, 0.7]), "b": random.normal(size=600)})
+    y = rows["b"] + 2.0 * (rows["a"] == "q") + random.normal(size=600) > 1.0
+    model = PairwiseHingeClassifier(features="bins").fit(rows, y)
+    added = model.explain(rows).drop(columns="constant").std(ddof=0)
+    assert pd.Series(model.feature_importances_, model.feature_names_in_).to_dict() == pytest.approx(added.to_dict())
+
+
+@pytest.mark.parametrize(("classes", "warned"), [(("bad", "good"), True), (("ok", "other"), True), ((0, 1), False)])
+def test_a_large_class_that_only_the_alphabet_makes_positive(classes, warned):
+    y = np.array(classes)[(np.arange(len(Y)) % 10 > 0).astype(int)]
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        PairwiseHingeClassifier(tol=0.1).fit(X, y)
+    said = [str(warning.message) for warning in given if "alphabetical" in str(warning.message)]
+    assert len(said) == warned
+    if warned:
+        assert f"{classes[1]!r} is the positive class" in said[0]
+        assert f"it has 90% of the rows: if {classes[0]!r} is the class to find" in said[0]
 
 
 def test_a_callback_that_prints(capsys):

@@ -342,6 +342,7 @@ def test_dask_frames_from_parquet_are_fitted_without_a_detour(tmp_path: Path) ->
             {"p": pd.arrays.SparseArray([1.0, np.nan] * 30)},
             r"Input X contains NaN in 1 column \('p'\): use features='bins'",
         ),
+        ({"p": [1.0, np.inf] * 30}, r"Input X contains infinity in 1 column \('p'\): correct the values"),
         ({"lazy": True}, "X is a LazyFrame"),
         ({"p": np.full(60, 1e200) * np.arange(60)}, "too large for float64"),
     ],
@@ -379,6 +380,14 @@ def test_what_dask_frames_cannot_hold_is_said(change: dict[str, Any], said: str)
         PairwiseHingeClassifier().fit(parts[["a", "b"] if change else ["a", "a"]], parts["y"])
     if "Float64" in str(frame["a"].dtype):
         PairwiseHingeClassifier(features="bins").fit(parts[["a", "b"]], parts["y"])
+
+
+def test_a_series_is_no_table() -> None:
+    rows = pd.DataFrame({"a": np.arange(60.0), "b": ["p", "q"] * 30})
+    model = PairwiseHingeClassifier().fit(rows, np.arange(60) > 30)
+    for call in (model.decision_function, model.explain):
+        with pytest.raises(InputError, match="X is a Series: give a table"):
+            call(rows.iloc[0])
 
 
 def test_what_is_masked_is_missing() -> None:
