@@ -107,10 +107,10 @@ def test_importances_of_columns_are_deviations_of_what_they_add():
 @pytest.mark.parametrize(("classes", "warned"), [(("bad", "good"), True), (("ok", "other"), True), ((0, 1), False)])
 def test_a_large_class_that_only_the_alphabet_makes_positive(classes, warned):
     y = np.array(classes)[(np.arange(len(Y)) % 10 > 0).astype(int)]
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         PairwiseHingeClassifier(tol=0.1).fit(X, y)
-    said = [str(warning.message) for warning in given if "alphabetical" in str(warning.message)]
+    said = [str(warning.message) for warning in caught if "alphabetical" in str(warning.message)]
     assert len(said) == warned
     if warned:
         assert f"{classes[1]!r} is the positive class" in said[0]
