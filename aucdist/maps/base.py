@@ -154,6 +154,15 @@ class Expander(TransformerMixin, BaseEstimator):
         """
 
     @property
+    def complexity(self) -> tuple[int, int, int]:
+        """A key that orders maps from the simplest to the most complex.
+
+        The first number is 1 for maps of single features and landmarks, 2 with interactions, and 3 for leaves. The others order
+        maps of one kind.
+        """
+        return (1, 2, 0)
+
+    @property
     def _rows(self) -> dict[str, Any]:
         """What `validate_data` is to accept as rows."""
         return {**ROW_FORM, "ensure_all_finite": "allow-nan" if self.allows_missing else True}

@@ -423,6 +423,11 @@ class BinExpander(Expander):
     allows_missing = True
     has_groups = True
 
+    @property
+    def complexity(self) -> tuple[int, int, int]:
+        """Bins come first, and more interactions later."""
+        return (2 if self.interactions else 1, int(self.interactions), 0)
+
     def supervised(self) -> bool:
         """Return whether interactions have to be chosen."""
         return self.interactions > 0

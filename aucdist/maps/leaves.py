@@ -369,6 +369,11 @@ class LeafExpander(Expander):
     sparse_output: bool = True
     allows_missing = True
 
+    @property
+    def complexity(self) -> tuple[int, int, int]:
+        """Leaves come last, and more of them later."""
+        return (3, int(self.trees) * int(self.leaves), 0)
+
     def check_directions(self) -> None:
         """Accept directions, which LightGBM applies to the trees and the signs of weights apply to the leaves."""
 

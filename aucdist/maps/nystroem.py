@@ -224,6 +224,11 @@ class NystroemMap(Expander):
     sigma: float | str = "median"
     linear: str = "keep"
 
+    @property
+    def complexity(self) -> tuple[int, int, int]:
+        """Landmarks come after bins, and those of half the width later."""
+        return (1, 1, int(self.sigma == "half-median"))
+
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y. Sample weights are not supported."""
         return super().fit(X, y)

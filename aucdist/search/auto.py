@@ -22,7 +22,7 @@ from aucdist.maps.leaves import MAX_ROWS
 from aucdist.metrics.named import Metric, find_metric, search_options
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.report.text import value_text
-from aucdist.search.choice import MIN_FOLDS, MOST_COMPLEX, FoldScore, Rule, SettingScores, complexity_of, search_summary
+from aucdist.search.choice import MIN_FOLDS, FoldScore, Rule, SettingScores, complexity_of, search_summary
 from aucdist.search.fold_scores import check_metric, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Setting, points_of, race
@@ -48,11 +48,11 @@ MAX_KERNEL_ROWS = 100_000
 """Landmarks are not tried with more rows, because each row costs `LANDMARKS` products with a row."""
 MAX_KERNEL_COLUMNS = 500
 """Landmarks are not tried with more columns, for the same reason."""
-LEAVES: Json = {"map": MOST_COMPLEX, "leaves": 63}
+LEAVES: Json = {"map": "leaves", "leaves": 63}
 """The forest that is tried for probability models and with directions."""
 SCORE = 3.0
 FORESTS: tuple[Features, ...] = (
-    {"map": MOST_COMPLEX, "leaves": 15, "forest_score": SCORE},
+    {"map": "leaves", "leaves": 15, "forest_score": SCORE},
     LEAVES | {"forest_score": SCORE},
 )
 """The forests that are tried otherwise, with LightGBM's score as a column. In three folds of the training rows, the first one has
@@ -64,7 +64,7 @@ MANY_ROWS = 20_000
 """The number of rows from which on `LARGE_LEAVES` are tried as well. On covtype they ranked better than tuned trees of
 LightGBM."""
 LEAVES_OF_TOP: tuple[Features, ...] = tuple(
-    {"map": MOST_COMPLEX, "trees": trees, "leaves": leaves, "learning_rate": rate, "forest_score": SCORE} | shares
+    {"map": "leaves", "trees": trees, "leaves": leaves, "learning_rate": rate, "forest_score": SCORE} | shares
     for trees, leaves, rate, shares in (
         (100, 7, 0.03, {}),
         (300, 15, 0.03, {}),
@@ -81,8 +81,8 @@ and 0.01, between .029 below and .007 above."""
 MIN_ROWS_OF_TOP = 100
 """`LEAVES_OF_TOP` are tried if both classes have this many rows."""
 LEAVES_IN_GROUPS: tuple[Features, ...] = (
-    {"map": MOST_COMPLEX, "trees": 300, "leaves": 7, "learning_rate": 0.03, "within_groups": True},
-    {"map": MOST_COMPLEX, "within_groups": True},
+    {"map": "leaves", "trees": 300, "leaves": 7, "learning_rate": 0.03, "within_groups": True},
+    {"map": "leaves", "within_groups": True},
 )
 """Forests that are grown within groups, which are tried as well if rows have groups. In folds of the queries of
 ``lightgbm-rank`` the first one was the best of three sizes. On large groups of two classes, `LEAVES` are better."""

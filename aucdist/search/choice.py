@@ -10,6 +10,7 @@ import numpy as np
 
 from aucdist.errors import Json, RunError
 from aucdist.kernels.random import hash_ids
+from aucdist.maps import expander_of
 from aucdist.metrics.compare import Difference, corrected_t_test, t_test
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.intervals import unseen_bound
@@ -18,10 +19,6 @@ from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
 LEVEL = 0.95
-SIMPLEST_FIRST = ("bins", "nystroem")
-"""Feature maps from the simpler one on."""
-MOST_COMPLEX = "leaves"
-"""The most complex feature map."""
 MAX_BUNDLES = 1024
 """The largest number of bundles of groups. The groups of a bundle are drawn together. The error of a variance from this many
 bundles is 4 %."""
@@ -228,23 +225,12 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     """Return a key that orders feature maps from the simplest to the most complex. `features`: as in a configuration.
 
-    None comes first, then bins, landmarks, landmarks of half the width, bins with interactions by their number, and leaves by
-    their number. A map with monotonic constraints comes just before the same map without them.
+    None comes first, then maps by their `complexity`. A map with monotonic constraints comes just before the same map without
+    them.
     """
-    if monotone is not None:
-        first, second, third = complexity(features)
-        return (first - 0.5, second, third)
-    if features is None:
-        return (0, 0, 0)
-    options = {"map": features} if isinstance(features, str) else features
-    if not isinstance(options, dict):
-        options = {"map": type(features).__name__, **features.get_params()}
-    n_interactions = int(options.get("interactions", options.get("pairs", 0)))  # `pairs` in 0.4.0
-    name = options["map"]
-    if name == MOST_COMPLEX:
-        return (3, int(options.get("trees", 100)) * int(options.get("leaves", 31)), 0)
-    place = (*SIMPLEST_FIRST, name).index(name)
-    return (2, n_interactions, place) if n_interactions else (1, place, int(options.get("sigma") == "half-median"))
+    expander = expander_of(features)
+    first, second, third = (0, 0, 0) if expander is None else expander.complexity
+    return (first - 0.5 * (monotone is not None), second, third)
 
 
 def complexity_of(point: Setting) -> tuple[float, int, int]:

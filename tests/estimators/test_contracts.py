@@ -14,7 +14,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from support.tables import table_beside
 
 import aucdist
-from aucdist.maps import BinExpander, LeafExpander, NystroemMap
+from aucdist.estimators import ESTIMATORS
+from aucdist.maps import MAPS, BinExpander, LeafExpander, NystroemMap
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
 
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -59,19 +60,26 @@ def estimators() -> Iterator[tuple[Any, dict[str, str]]]:
     yield LeafExpander(trees=5), {}
 
 
+def estimators_of_all_classes() -> list[tuple[Any, dict[str, str]]]:
+    """Return the estimators above, and those of classes that are not among them, with their defaults."""
+    named = list(estimators())
+    classes = [*ESTIMATORS.values(), *MAPS.values()]
+    return named + [(cls(), {}) for cls in classes if cls not in {type(model) for model, _ in named}]
+
+
 OF_THE_CLASS = {check for checks in table_beside(__file__).values() for check in checks}
 """Checks of code that all settings of a class share. The others are about data and fits, and run for each setting."""
 
 
-ESTIMATORS = list(estimators())
+CHECKED = estimators_of_all_classes()
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(len(ESTIMATORS)), ids=[str(model) for model, _ in ESTIMATORS])
+@pytest.mark.parametrize("number", range(len(CHECKED)), ids=[str(model) for model, _ in CHECKED])
 def test_scikit_learn(number: int) -> None:
     """All checks of the first estimator of a class, and those of data and fits for the others."""
-    model, failing = ESTIMATORS[number]
-    others = type(model) in {type(earlier) for earlier, _ in ESTIMATORS[:number]}
+    model, failing = CHECKED[number]
+    others = type(model) in {type(earlier) for earlier, _ in CHECKED[:number]}
     n_done = 0
     for estimator, check in estimator_checks_generator(model):
         if check.func.__name__ not in (failing.keys() | OF_THE_CLASS if others else failing):

@@ -293,23 +293,14 @@ def test_a_solver_starts_from_weights_or_refuses_a_warm_start(name, solver):
             model(name, solver, warm_start=True).fit(X, Y)
 
 
-WITH_GROUPS = {
-    ("PairwiseHingeClassifier", "all-pairs"), ("PairwiseHingeClassifier", "sdcd"), ("PairwiseHingeClassifier", "sdcd-perm"),
-    ("PairwiseRampClassifier", "lbfgs"), ("PairwiseSquareClassifier", "exact"),
-}  # fmt: skip
-WITH_DIRECTIONS = {
-    ("PairwiseHingeClassifier", "all-pairs"), ("PairwiseRampClassifier", "lbfgs"), ("LinkClassifier", "newton"),
-    ("PairwiseSquareClassifier", "exact"),
-}  # fmt: skip
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_solvers_take_groups_and_directions_or_refuse_them(name, solver):
     refused = pytest.raises((ValueError, TypeError), match=r"groups|monoton")
-    with nullcontext() if (name, solver) in WITH_GROUPS else refused:
+    accepts = ESTIMATORS[name].solvers[solver]
+    with nullcontext() if accepts.groups else refused:
         model(name, solver).fit(X, Y, groups=np.arange(len(Y)) % 5)
-    with nullcontext() if (name, solver) in WITH_DIRECTIONS else refused:
+    with nullcontext() if accepts.signs else refused:
         model(name, solver).set_params(monotone={0: "increasing"}).fit(X, Y)
 
 

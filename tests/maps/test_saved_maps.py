@@ -7,9 +7,9 @@ from aucdist.data.block import Block
 from aucdist.data.serialization import serialize
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.maps import BinExpander, LeafExpander, NystroemMap, expander_of, map_from_bytes
+from aucdist.maps import MAPS, BinExpander, LeafExpander, NystroemMap, expander_of, map_from_bytes
 
-EXPANDERS = {
+EXPANDERS = {name: kind() for name, kind in MAPS.items()} | {
     "bins": BinExpander(bins=7, interactions=1),
     "nystroem": NystroemMap(landmarks=20),
     "leaves": LeafExpander(trees=4),
