@@ -77,7 +77,7 @@ def unknown(kind: str, name: object, allowed: Iterable[object], other_names: Map
     )
 
 
-def refuse_unknown_keys(content: Any, known: Iterable[str]) -> None:
+def check_keys_known(content: Any, known: Iterable[str]) -> None:
     """Raise an InputError for a key of a mapping that is not one of the known ones."""
     for key in content if isinstance(content, dict) else ():
         if key not in known:

@@ -121,13 +121,13 @@ def partition(
         part = time_parts(time, n_folds)
         folds = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
         if groups is not None and folds.in_gap is None:
-            refuse_straddling(groups, part, "the parts of time", group_names)
+            check_groups_whole(groups, part, "the parts of time", group_names)
         elif groups is not None:
             for fold in range(n_folds):
                 held_out = folds.held_out(fold)
                 either = folds.train(fold) | held_out
                 gap_name = f"the gap of fold {fold + 1} of {n_folds}"
-                refuse_straddling(groups[either], held_out[either], gap_name, group_names)
+                check_groups_whole(groups[either], held_out[either], gap_name, group_names)
     elif groups is not None:
         folds = Partition(fold_numbers_of_groups(row_id, y, groups, n_folds, seed), n_folds)
     elif strata is None:
@@ -216,7 +216,7 @@ def stratified_numbers(row_id: ndarray, strata: ndarray, n_folds: int, seed: int
     InputError
         If there are fewer than two folds.
     """
-    _refuse_one_fold(n_folds)
+    _check_number_of_folds(n_folds)
     fold = np.empty(len(strata), dtype=np.int64)
     fold[np.lexsort((hash_ids(row_id, seed), strata))] = np.arange(len(strata)) % n_folds
     return fold
@@ -245,7 +245,7 @@ def fold_numbers_of_groups(row_id: ndarray, y: ndarray, groups: ndarray, n_folds
     InputError
         If there are fewer than two folds.
     """
-    _refuse_one_fold(n_folds)
+    _check_number_of_folds(n_folds)
     first = np.argsort(row_id)
     names, at, group = np.unique(groups[first], return_index=True, return_inverse=True)
     group = group[np.argsort(first)]
@@ -282,7 +282,7 @@ def time_parts(time: ndarray, n_folds: int) -> ndarray:
     InputError
         If there are fewer than two folds, or a time is not a number.
     """
-    _refuse_one_fold(n_folds)
+    _check_number_of_folds(n_folds)
     if not np.isfinite(time).all():
         raise InputError(
             f"the time of row {int(np.argmin(np.isfinite(time)))} (counted from 0) is not a number: correct it, or "
@@ -309,7 +309,7 @@ def _gaps(time: ndarray, part: ndarray, n_folds: int, gap_rows: int, gap_time: f
     return in_gap
 
 
-def refuse_straddling(groups: ndarray, part: ndarray, sides: str, names: Sequence[str] | None = None) -> None:
+def check_groups_whole(groups: ndarray, part: ndarray, sides: str, names: Sequence[str] | None = None) -> None:
     """Raise an InputError if the rows of a group are not all in the same part.
 
     Parameters
@@ -332,12 +332,12 @@ def refuse_straddling(groups: ndarray, part: ndarray, sides: str, names: Sequenc
         )
 
 
-def _refuse_one_fold(n_folds: int) -> None:
+def _check_number_of_folds(n_folds: int) -> None:
     if n_folds < 2:
         raise InputError(f"n_folds must be at least 2; got {n_folds}")
 
 
-def arrival(row_id: ndarray, seed: int) -> ndarray:
+def shuffled_order(row_id: ndarray, seed: int) -> ndarray:
     """Return a random order of the rows that depends only on their ids and the seed. It simulates their arrival.
 
     Parameters

@@ -328,7 +328,7 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
     gone = [n for n in stored if n < current.version][: max(len({*stored, current.version}) - most, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
-        files.refuse_link(folder)  # before any is removed: what a link leads to is not ours
+        files.check_not_link(folder)  # before any is removed: what a link leads to is not ours
     for folder in folders:
         files.remove(f"{folder}/{MODEL_FILE}")
         files.remove(folder)

@@ -155,7 +155,7 @@ def verified_lines(result: dict[str, list[str]]) -> list[str]:
     return [f"{name}: {'intact' if not faults else f'{len(faults)} faults'}" for name, faults in result.items()]
 
 
-def refuse_faults(result: dict[str, list[str]]) -> None:
+def check_no_faults(result: dict[str, list[str]]) -> None:
     """Raise an InputError if a data set differs from its description."""
     if faults := [fault for set_faults in result.values() for fault in set_faults]:
         raise InputError("\n".join(faults))

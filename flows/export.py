@@ -6,7 +6,7 @@ from inspect import signature
 from typing import Annotated
 
 from aucdist.data.block import Block
-from aucdist.data.storage.files import absolute, exists, refuse_existing, shown, write_bytes
+from aucdist.data.storage.files import absolute, check_not_existing, exists, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS, Scaling
 from aucdist.export.cards import CARD_SUFFIXES, card_rows, losses_of_card
@@ -91,7 +91,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
         folder, is_card = model_folder(config.model), config.to == "scorecard"
         output = config.output or f"{_name_of(folder)}{'.card' * is_card}.{config.suffix}"
         if not config.force:
-            refuse_existing(output)
+            check_not_existing(output)
         model = load_two_classes(folder, "a scorecard") if is_card else load_model(folder)
         options = config.model_dump() | {"model": model, "scaling": config.scaling()}
         make, content = TARGETS[config.to]

@@ -16,7 +16,7 @@ from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.drift.leaks import MANY_KNOWN, Sample, leaks_of, rank_by_each_column, sample_of
+from aucdist.drift.leaks import MANY_KNOWN, Sample, column_warnings, rank_by_each_column, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json, counted
 from aucdist.report.text import render_template
@@ -71,7 +71,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
             if alone := rank_by_each_column(sample, schema):
                 best = max(alone, key=lambda column: alone[column].auc)
                 classes[-1] |= {"column": best, "auc": alone[best].auc}
-            for text in leaks_of(sample, schema):
+            for text in column_warnings(sample, schema):
                 by_class.setdefault(text, []).append(name)
     looked_at = min(MAX_CLASSES, len(schema.classes))
     return classes, [
@@ -111,7 +111,7 @@ def preview(config: PreviewConfig) -> Json:
     if schema.classes:
         classes, leaks = look_at_classes(schema, data_set.block)
     else:
-        classes, leaks = [], leaks_of(sample_of(LocalBlocks([data_set.block])), schema)
+        classes, leaks = [], column_warnings(sample_of(LocalBlocks([data_set.block])), schema)
     warnings = leaks + _files_of_one_class(source, schema)
     n_rows = data_set.block.n_samples
     n_repeated = n_rows - len(np.unique(duplicates(data_set.block)))

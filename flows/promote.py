@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from aucdist.data.own_files import jsonable
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
+from aucdist.data.storage.files import check_not_link, exists, read_bytes, shown
 from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import Z_95, more_than
 from aucdist.errors import InputError, Json
@@ -245,7 +245,7 @@ def promote_run(config: PromoteConfig) -> Json:
     check_name(config.store)
     store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
     for change in store.versions.values() if config.keep else ():
-        refuse_link(store.folder_of(change))  # checked before anything is promoted
+        check_not_link(store.folder_of(change))  # checked before anything is promoted
     content, current, condition = _version_of(run), store.current, config.condition
     result: Json = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision: Any = None

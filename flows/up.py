@@ -44,7 +44,7 @@ def up(config: UpConfig) -> Json:
     Raises RunError if the server does not start.
     """
     port = config.port
-    _refuse_second(port)
+    _check_single_server(port)
     url = f"http://{HOST}:{port}"
     with _server(port), _env_file(f"{url}/api"):
         from prefect import serve
@@ -89,7 +89,7 @@ def deployments_file() -> Path:
     return installed if installed.is_file() else configs_folder("").parent / "infra/prefect/prefect.yaml"
 
 
-def _refuse_second(port: int) -> None:
+def _check_single_server(port: int) -> None:
     if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
         ENV_FILE.unlink()  # left by a process that was killed
     if api_configured():

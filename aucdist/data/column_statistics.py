@@ -252,7 +252,7 @@ def first_missing(rows: Rows) -> tuple[int, int] | None:
     return entry_at(rows, int(np.argmax(np.isnan(rows.values.reshape(-1)))))
 
 
-def refuse_unsound(rows: Rows, first: int, *, may_miss: bool) -> None:
+def check_finite(rows: Rows, first: int, *, may_miss: bool) -> None:
     """Raise an InputError unless all values are finite, or missing if `may_miss`.
 
     The error names the row and the column of the first invalid value. `first`: the number of the first row.

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from aucdist.data.dataset import Schema
-from aucdist.data.labels import Labels, refuse_many
+from aucdist.data.labels import Labels, check_number_of_classes
 from aucdist.errors import InputError
 from aucdist.parameters import frozen
 
@@ -47,7 +47,7 @@ class LabelSets:
             For more than 1 000 classes.
         """
         names = np.asarray(classes)
-        refuse_many([str(name) for name in names.tolist()])
+        check_number_of_classes([str(name) for name in names.tolist()])
         return cls(names, sp.csc_array(sp.eye_array(len(names), dtype=bool, format="csc")), True)
 
     @classmethod

@@ -179,7 +179,7 @@ def _counted(names: Iterable[str], counts: dict[str, int]) -> str:
     return ", ".join(f"{name!r} ({counted(counts[name], 'row')})" for name in names)
 
 
-def choose_each(
+def choose_classes(
     counts: dict[str, int], chosen: Sequence[object] | None, where: str, *, topics: bool
 ) -> tuple[str, ...]:
     """Return the classes that are fitted each against the rest, in order.
@@ -199,7 +199,7 @@ def choose_each(
         )
     if absent := sorted(names - present, key=class_order):
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(present)}")
-    refuse_many(names, f"{where}: ")
+    check_number_of_classes(names, f"{where}: ")
     if len(names) < (2 if topics else 3):
         raise InputError(
             f"{where}: `positive: each` is for {'two or more topics' if topics else 'three or more classes'}, and there are: "
@@ -215,7 +215,7 @@ def choose_each(
     return tuple(sorted(names, key=class_order))
 
 
-def refuse_many(names: Collection[str], before: str = "") -> None:
+def check_number_of_classes(names: Collection[str], before: str = "") -> None:
     """Raise an InputError if there are too many classes; `before` is the beginning of its message."""
     if len(names) > MAX_CLASSES:
         raise InputError(

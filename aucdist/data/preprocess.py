@@ -11,14 +11,7 @@ from numpy import ndarray
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from aucdist.data.block import Block, EachBlock, as_dense, row_squares
-from aucdist.data.column_statistics import (
-    STATISTICS,
-    Moments,
-    entry_at,
-    filled,
-    first_missing,
-    moments,
-)
+from aucdist.data.column_statistics import STATISTICS, Moments, entry_at, filled, first_missing, moments
 from aucdist.data.dataset import Impute, Scale, category_features
 from aucdist.data.own_files import NO_MORE_KEYS, Count, to_jsonable
 from aucdist.errors import InputError, unknown
@@ -201,7 +194,7 @@ def fit_preprocessor(
     if impute not in WITHOUT_FILL:
         statistics = functools.reduce(operator.add, each(STATISTICS[impute].of))
         fill = statistics.fill()
-        _refuse_infinite(
+        _check_finite(
             fill, feature_names, "it is missing in every training row, or too large; leave out its column with `drop`"
         )
     if scale in ("none", "unit-row"):
@@ -223,7 +216,7 @@ def fit_preprocessor(
         factor = 1.0 / spread
     for array in (shift, factor + spread):  # a factor of 0 belongs to an infinite spread
         if array is not None:
-            _refuse_infinite(
+            _check_finite(
                 array, feature_names, "its values are too large or too small to be scaled; use log1p or `none`"
             )
     return Preprocessor(columns, scale, shift, factor, impute, fill)
@@ -253,7 +246,7 @@ def _filled(block: Block, fill: ndarray | None, names: Sequence[str] | None = No
     return block
 
 
-def _refuse_infinite(values: ndarray, names: Sequence[str], reason: str) -> None:
+def _check_finite(values: ndarray, names: Sequence[str], reason: str) -> None:
     if not np.isfinite(values).all():
         raise InputError(f"feature {names[int(np.argmin(np.isfinite(values)))]!r}: {reason}")
 

@@ -58,7 +58,7 @@ def auc_and_deviation(values: ndarray, rows: ndarray, positives: ndarray) -> tup
     return auc(counts), float(np.sqrt(max(n + 1.0 - ties, 0.0) / (12.0 * n_pos * n_neg)))
 
 
-def alone(values: ndarray, rows: ndarray, positives: ndarray) -> float:
+def auc_of_column(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     """Return the AUC of a single column of numbers, in the direction above one half; 0.5 if a class has few rows.
 
     If values are missing (NaN), it is the larger one of the AUC of the present values and that of being present.
@@ -96,7 +96,7 @@ def auc_and_revealing_value(
     `rows` and `positives`, of shape (n_values,): those of each value.
     `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
     """
-    area = alone(_shares(rows, positives) if values is None else values, rows, positives)
+    area = auc_of_column(_shares(rows, positives) if values is None else values, rows, positives)
     n_pos = positives.sum()
     prevalence = n_pos / max(rows.sum(), 1)
     if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or (values is not None and len(rows) > MAX_FLAG_VALUES):
@@ -107,7 +107,7 @@ def auc_and_revealing_value(
     return area, int(np.argmax(np.where(reveals, rows, 0))) if reveals.any() else None
 
 
-def sentinel(values: ndarray) -> str:
+def missing_value_warning(values: ndarray) -> str:
     """Return what a sentence says of a number that stands apart from all others as one that marks missing values; or nothing.
 
     `values`: the distinct ones, ascending.

@@ -16,9 +16,9 @@ from aucdist.drift.columns import (
     MIN_CLASS_ROWS,
     NEARLY_UNIQUE,
     SUSPICIOUS_AUC,
-    alone,
     auc_and_revealing_value,
-    sentinel,
+    auc_of_column,
+    missing_value_warning,
 )
 from aucdist.engine.blocks import Blocks, Summary, gather_sample
 from aucdist.errors import InputError
@@ -122,7 +122,7 @@ def _column_ranking(values: ndarray, sample: Sample, categories: list[str] | Non
     return ColumnRanking(auc, value, int(rows[first]), int(positives[first]))
 
 
-def leaks_of(sample: Sample, schema: Schema) -> list[str]:
+def column_warnings(sample: Sample, schema: Schema) -> list[str]:
     """Return warnings about suspicious columns of the training rows.
 
     `sample`: of the training rows.
@@ -150,7 +150,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         values = sample.values[:, j]
         distinct = np.unique(values[~np.isnan(values)])
         if len(values) <= MIN_CLASS_ROWS or len(distinct) < 3 or name.removesuffix(".days") in schema.dates:
-            continue  # a split by time leaves a date out, and `times_of` reports any other split
+            continue  # a split by time leaves a date out, and `date_warnings` reports any other split
         # 0 if the values rise from each row to the next or fall, 1 if some neighbours are equal, and 2 if they rise and fall.
         steps = np.ptp(np.sign(np.diff(values)))
         if len(distinct) >= NEARLY_UNIQUE * len(values) and (IDENTIFIER.fullmatch(name) or steps == 0.0):
@@ -163,10 +163,12 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
                 f"The rows are in the order of column {name!r}. If it is a time, new rows come later, and a test on random rows "
                 f"may be too good: test on the last rows with `test: {{time: {name}, last: 0.2}}`."
             )
-        if said := sentinel(distinct):
+        if said := missing_value_warning(distinct):
             doubts.append(f"Column {name!r} {said}.")
     sentences += doubts[:MAX_NAMED]
-    position = alone(sample.row_id.astype(np.float64), np.ones_like(sample.row_id), sample.positive.astype(np.int64))
+    position = auc_of_column(
+        sample.row_id.astype(np.float64), np.ones_like(sample.row_id), sample.positive.astype(np.int64)
+    )
     if position >= SUSPICIOUS_AUC:
         sentences.append(
             f"The rows are in the order of their classes, so the row number alone has an AUC of {position:.4f}. Check that no "
@@ -175,7 +177,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     return sentences
 
 
-def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
+def date_warnings(train: Sample, test: Sample, schema: Schema) -> list[str]:
     """Return sentences on columns of dates in which training rows are later than test rows."""
     sentences = []
     for name, parts in schema.dates.items():
@@ -195,7 +197,7 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
     return sentences
 
 
-def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> tuple[str, ...]:
+def leak_warnings(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> tuple[str, ...]:
     """Return sentences on everything that may make a test too optimistic.
 
     `train` and `test`: the training rows, and the test rows if there are any.
@@ -203,9 +205,9 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
     up.
     """
     sample = sample_of(train)
-    sentences = leaks_of(sample, schema)
+    sentences = column_warnings(sample, schema)
     if test is not None and schema.dates:
-        sentences += times_of(sample, sample_of(test), schema)
+        sentences += date_warnings(sample, sample_of(test), schema)
     if known > MANY_KNOWN * checked:
         sentences.append(
             f"{100 * known / checked:.3g} % of the test rows that were compared with the training rows have the same features as "

@@ -21,10 +21,10 @@ from distributed.system import MEMORY_LIMIT
 from numpy import ndarray
 
 from aucdist.data.block import Block
-from aucdist.data.column_statistics import refuse_unsound
+from aucdist.data.column_statistics import check_finite
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
-from aucdist.data.storage.scratch import NamelessFile
+from aucdist.data.storage.scratch import AnonymousFile
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
 from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, lost_workers_error
 from aucdist.engine.worker_part import Part
@@ -122,7 +122,7 @@ class DaskBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
-        call = Call(step, args, self._chain[0].file if self._chain else NamelessFile())
+        call = Call(step, args, self._chain[0].file if self._chain else AnonymousFile())
         chain = [*self._chain, call]
         held = KeptState(self._parts, call.state)  # if the step fails, the workers that finished it drop this state
         total, changed = self._parts.run(chain)
@@ -422,5 +422,5 @@ def _make_block(
         index=index, group=group_numbers(chunk.get("groups"), first), grade=values.astype(np.float64) if graded else None,
         code=labels if several else None,
     )  # fmt: skip
-    refuse_unsound(block.rows, first, may_miss=may_miss)
+    check_finite(block.rows, first, may_miss=may_miss)
     return block

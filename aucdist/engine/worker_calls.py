@@ -13,7 +13,7 @@ from typing import Any
 from distributed import Client, Future, KilledWorker
 from distributed.protocol import to_serialize
 
-from aucdist.data.storage.scratch import NamelessFile
+from aucdist.data.storage.scratch import AnonymousFile
 from aucdist.engine.steps import MergeTree, Step, Summary
 from aucdist.engine.worker_part import FEW_BYTES, Answer, StepRunner, pack, run_beside_scheduler, unpack
 from aucdist.errors import ClusterLost, RunError
@@ -52,7 +52,7 @@ class Call:
     `file`: for the large calls of its chain and of the forks of this.
     """
 
-    def __init__(self, step: Step, args: tuple[Any, ...], file: NamelessFile):
+    def __init__(self, step: Step, args: tuple[Any, ...], file: AnonymousFile):
         self.state, self.name = next(_call_numbers), getattr(step, "__name__", type(step).__name__)
         self.file = file
         self._data: bytes | None = pack((step, args))

@@ -16,7 +16,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.fitting import fit_rows, give_warnings
-from aucdist.estimators.scores import count_costs, count_scores, map_for_model, mean_and_spread
+from aucdist.estimators.scores import count_costs, count_scores, map_for_model, mean_and_std
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import Costs
 from aucdist.metrics.probability import hull_probabilities
@@ -76,13 +76,13 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
         folds[row_id] = fold_numbers(row_id, y, n_folds, SEED)
     else:
         folds[row_id] = fold_numbers_of_groups(row_id, y, groups, n_folds, SEED)
-    moments = mean_and_spread(count_scores(map_for_model(model, blocks), model.coef_[0]))
+    moments = mean_and_std(count_scores(map_for_model(model, blocks), model.coef_[0]))
     counts = list[Any]()
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
         seen = ViewBlocks(blocks, partial(select_rows, side=folds != number))
         give_warnings(other, fit_rows(other, seen), but=ConvergenceWarning)  # the fit of all rows gives that
-        own_moments = mean_and_spread(count_scores(map_for_model(other, seen), other.coef_[0]))
+        own_moments = mean_and_std(count_scores(map_for_model(other, seen), other.coef_[0]))
         scorer = partial(_scores_with_moments, other.coef_[0], own_moments, moments)
         held_out = map_for_model(other, ViewBlocks(blocks, partial(select_rows, side=folds == number)))
         counts.append(count_scores(held_out, scorer) if costs is None else count_costs(held_out, scorer, costs))
@@ -115,7 +115,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     """
     from aucdist.estimators.link import LinkClassifier, SeparationWarning
 
-    values, (middle, spread) = counts.middles(), mean_and_spread(counts)
+    values, (middle, spread) = counts.middles(), mean_and_std(counts)
     weights = np.concatenate([counts.neg, counts.pos])
     used = weights > 0
     scores, labels = np.tile(values, 2)[used, np.newaxis], np.repeat([-1, 1], len(values))[used]

@@ -64,12 +64,12 @@ class Shift:
         high[self.columns] -= self.values
         return replace(ranges, low=low, high=high)
 
-    def along(self, w: ndarray) -> float:
+    def score_offset(self, w: ndarray) -> float:
         """Return by how much the shift lowers the score of weights w, of shape (n_features,)."""
         return dot(w[self.columns], self.values)
 
 
-def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solution:
+def add_intercept_rounding(solution: Solution, shift: Shift, tol: float) -> Solution:
     """Return the solution with the rounding of the intercept that undoes the shift in its certificate."""
     c = solution.certificate
     error = 4.0 * EPS * float(np.abs(solution.w[shift.columns]) @ np.abs(shift.values))
@@ -78,7 +78,7 @@ def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solu
     return replace(solution, certificate=replace(c, rounding=c.rounding + error, relative_gap=gap, status=status))
 
 
-def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
+def centre_far_columns(blocks: Blocks) -> tuple[Blocks, Shift | None]:
     """Return the blocks to fit and the shift of the columns that are far from 0; the blocks unchanged if there are none."""
     ranges = blocks.ranges
     half = 0.5 * (ranges.high - ranges.low)

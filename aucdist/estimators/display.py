@@ -14,7 +14,7 @@ from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import UNFINISHED, InputError
 from aucdist.estimators.conditioning import diagnosis
-from aucdist.estimators.scores import auc_of_rows, refuse_classes
+from aucdist.estimators.scores import auc_of_rows, check_two_classes
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
 from aucdist.solvers.base import REACHED, Callback, Record, Solution
@@ -143,7 +143,7 @@ class WithPlots:
         InputError
             If matplotlib is not installed, the model has several classes, or no row is positive.
         """
-        refuse_classes(self, "plot_gains")
+        check_two_classes(self, "plot_gains")
         ax = ax if ax is not None else load_optional("matplotlib.pyplot").subplots()[1]
         scores, positive = np.asarray(self.decision_function(X)), np.asarray(y) == self.classes_[1]
         if not positive.any():

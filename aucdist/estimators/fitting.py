@@ -29,7 +29,7 @@ from aucdist.engine.view import ClassBlocks, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
-from aucdist.estimators.scores import WithThreshold, count_scores, errors_name_class, map_for_model, mean_and_spread
+from aucdist.estimators.scores import WithThreshold, count_scores, errors_name_class, map_for_model, mean_and_std
 from aucdist.estimators.tables import ENCODING_ATTRIBUTES
 from aucdist.estimators.validation import check_groups, restore_on_failure, training_blocks
 from aucdist.estimators.with_solver import WithSolver
@@ -57,24 +57,24 @@ FOLDS_OF_DIRECTIONS = 5
 
 
 @dataclass(eq=False)
-class Fit:
+class FitResult:
     """Results of a fit to two classes that are not attributes of the estimator.
 
     `counts`: how many training rows have each score without the intercept; None if nothing needed them, or the solver got the
         rows without their weights.
-    `unseen`: the same for the out-of-fold scores to which a calibration was fitted.
+    `out_of_fold_counts`: the same for the out-of-fold scores to which a calibration was fitted.
     `ranges`: the ranges of the columns that the solver was given; None if it was not given those of the rows.
     `warnings`: what the user should be warned of; `give_warnings` does it.
     """
 
     counts: ScoreCounts | None = None
-    unseen: ScoreCounts | None = None
+    out_of_fold_counts: ScoreCounts | None = None
     ranges: ColumnRanges | None = None
     warnings: list[Warning] = field(default_factory=list)
 
 
 @frozen
-class Start:
+class WarmStart:
     """What a fit starts from: the weights of the last fit, or of a saved model.
 
     `coef`: of shape (n_features,), float64.
@@ -98,10 +98,10 @@ class Fittable(WithThreshold, WithSolver, ABC):
     chosen_: dict[str, Any]
 
     @abstractmethod
-    def _fit(self, rows: Blocks, printer: RoundPrinter, start: Start | None, *, keep_counts: bool) -> Fit:
+    def _fit(self, rows: Blocks, printer: RoundPrinter, start: WarmStart | None, *, keep_counts: bool) -> FitResult:
         """Fit rows of two classes, and set the fitted attributes.
 
-        It prepares the rows by `prepare_blocks`, and ends with `finish_fit`.
+        It prepares the rows by `check_and_map_rows`, and ends with `record_solution`.
 
         `printer`: called after each round.
         `start`: what to start from, if the solver can.
@@ -124,10 +124,10 @@ def fit_rows(
     sample_weight: Any = None,
     groups: Any = None,
     callback: Callback | None = None,
-    starts: Sequence[Start | None] | None = None,
+    starts: Sequence[WarmStart | None] | None = None,
     *,
     keep_counts: bool = False,
-) -> list[Fit]:
+) -> list[FitResult]:
     """Fit an estimator without giving its warnings, and return one `Fit` for each class, or a single one for two classes.
 
     `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
@@ -142,7 +142,7 @@ def fit_rows(
             same = last is None if sets is None else last is not None and np.array_equal(last.classes, sets.classes)
             if same and getattr(model, "warm_start", False) and not model._features_auto:
                 starts = [
-                    Start(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
+                    WarmStart(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
                     for m in model.class_models
                 ]
         # Attributes that describe the data, or that a subclass set before, stay.
@@ -172,15 +172,15 @@ def fit_rows(
     return fits
 
 
-def finish_fit(
+def record_solution(
     model: Fittable,
     solution: Solution,
-    fit: Fit,
+    fit: FitResult,
     printer: RoundPrinter,
     blocks: Blocks,
     *,
     keep_counts: bool = False,
-) -> Fit:
+) -> FitResult:
     """Set what every fit has besides its weights, print how it ended, and return `fit` with what the user should be warned of."""
     printer.end(solution)
     if keep_counts and fit.counts is None:
@@ -196,10 +196,10 @@ def fit_classes(
     model: Fittable,
     rows: ClassBlocks,
     callback: Callback | None,
-    starts: Sequence[Start | None],
+    starts: Sequence[WarmStart | None],
     *,
     keep_counts: bool,
-) -> list[Fit]:
+) -> list[FitResult]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
     `model`: its parameters are checked, and its `classes_` set.
@@ -219,7 +219,7 @@ def fit_classes(
     # Models with a link have probabilities, which need no common scale.
     counted = keep_counts or (sets.exclusive and "link" not in model.get_params())
 
-    def fit_class(k: int) -> tuple[Fit, float]:
+    def fit_class(k: int) -> tuple[FitResult, float]:
         """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
         one_model = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
@@ -229,9 +229,9 @@ def fit_classes(
         spread = 1.0
         if sets.exclusive and not hasattr(one_model, "probability_"):
             assert fit.counts is not None
-            spread = mean_and_spread(fit.counts)[1]
+            spread = mean_and_std(fit.counts)[1]
         # Of many classes these would take gigabytes.
-        return replace(fit, counts=fit.counts if keep_counts else None, unseen=None, ranges=None), spread
+        return replace(fit, counts=fit.counts if keep_counts else None, out_of_fold_counts=None, ranges=None), spread
 
     with one_blas_thread:
         fits, spreads = zip(*in_threads(fit_class, sets.n_classes, rows.threads), strict=True)
@@ -257,10 +257,12 @@ def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
         return rows
     find_directions(model, rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
-    return replace(rows, blocks=checked_codes(model, map_blocks(rows.of_all(), model.feature_map_)), changes=())
+    return replace(
+        rows, blocks=check_solver_accepts_bins(model, map_blocks(rows.of_all(), model.feature_map_)), changes=()
+    )
 
 
-def prepare_blocks(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blocks:
+def check_and_map_rows(model: Fittable, blocks: Blocks, start: WarmStart | None = None) -> Blocks:
     """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
 
     Weights that are all equal are left out if the solver takes none. The map of `start` is kept.
@@ -285,7 +287,7 @@ def prepare_blocks(model: Fittable, blocks: Blocks, start: Start | None = None) 
     if expander is not None:
         known = blocks.feature_map or (start and start.feature_map)
         model.feature_map_ = known or expander.fit_blocks(blocks, vars(model).get("monotone_"))
-    return checked_codes(model, map_for_model(model, blocks))
+    return check_solver_accepts_bins(model, map_for_model(model, blocks))
 
 
 def without_equal_weights(blocks: Blocks) -> Blocks:
@@ -309,7 +311,7 @@ def _labelled_by_grade(lowest: float, block: Block) -> Block:
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
 
-def checked_codes(model: Fittable, mapped: Blocks) -> Blocks:
+def check_solver_accepts_bins(model: Fittable, mapped: Blocks) -> Blocks:
     """Check that the solver takes codes, if there are some, and return the rows."""
     if mapped.has_codes and not (solver := model.resolved_solver).takes_codes:
         raise InputError(
@@ -328,7 +330,7 @@ def attributes_of_data(model: Fittable) -> dict[str, Any]:
     return {name: value for name, value in vars(model).items() if name in DATA_ATTRIBUTES}
 
 
-def give_warnings(model: Fittable, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:
+def give_warnings(model: Fittable, fits: Sequence[FitResult], *, but: type[Warning] | tuple[()] = ()) -> None:
     """Give the warnings of a fit, except those of a kind; the caller of the calling function gets them.
 
     Of several classes there is one warning of each kind, which names the classes that it concerns.

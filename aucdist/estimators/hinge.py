@@ -9,7 +9,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.fitting import Fit
+from aucdist.estimators.fitting import FitResult
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTY_NAMES
@@ -158,10 +158,10 @@ class HingeClassifier(LinearClassifier):
         rounds = self.resolved_solver.rounds(blocks, lam, start, **options)
         return (replace(r, measures={"zeros": float((r.w[: blocks.n_features] == 0.0).mean())}) for r in rounds)
 
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+    def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
-        self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - lowered
-        return Fit()
+        self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - intercept_shift
+        return FitResult()
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the weight of the rows of the class at position `k` in its model against the rest."""

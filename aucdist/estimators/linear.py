@@ -15,10 +15,10 @@ from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.conditioning import shifted, with_rounded_intercept
+from aucdist.estimators.conditioning import add_intercept_rounding, centre_far_columns
 from aucdist.estimators.display import RoundPrinter
-from aucdist.estimators.fitting import Fit, Start, finish_fit, give_warnings, prepare_blocks
-from aucdist.estimators.scores import map_matrix, probabilities, refuse_classes
+from aucdist.estimators.fitting import FitResult, WarmStart, check_and_map_rows, give_warnings, record_solution
+from aucdist.estimators.scores import check_two_classes, map_matrix, probabilities
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure, training_blocks
 from aucdist.maps.explain import Additive, additive, explanation, index_of
@@ -51,9 +51,9 @@ class LinearClassifier(BlockClassifier):
         """Whether the objective has an intercept. It is then the last entry of the start weights."""
         return bool(getattr(self, "fit_intercept", False))
 
-    def _fit(self, rows: Blocks, printer: RoundPrinter, start: Start | None, *, keep_counts: bool) -> Fit:
-        blocks = prepare_blocks(self, rows, start)
-        fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
+    def _fit(self, rows: Blocks, printer: RoundPrinter, start: WarmStart | None, *, keep_counts: bool) -> FitResult:
+        blocks = check_and_map_rows(self, rows, start)
+        fitted, shift = centre_far_columns(blocks) if self._ignores_shift else (blocks, None)
         first = None
         if start is not None:
             first = start.coef
@@ -63,15 +63,16 @@ class LinearClassifier(BlockClassifier):
                     "estimator, or set warm_start=False"
                 )
             if self._has_intercept:  # which is that of the shifted rows
-                intercept = start.intercept if shift is None else start.intercept + shift.along(first)
+                intercept = start.intercept if shift is None else start.intercept + shift.score_offset(first)
                 first = np.append(first, intercept)
         rounds = self._rounds(fitted, first)
-        solution, lowered = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=printer), 0.0
+        solution, intercept_shift = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=printer), 0.0
         if shift is not None and self._has_intercept:
-            solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
-        fit = self._set_weights(solution, blocks, lowered)
+            intercept_shift = shift.score_offset(solution.w)
+            solution = add_intercept_rounding(solution, shift, self.tol)
+        fit = self._set_weights(solution, blocks, intercept_shift)
         fit.ranges = fitted.ranges
-        return finish_fit(self, solution, fit, printer, blocks, keep_counts=keep_counts)
+        return record_solution(self, solution, fit, printer, blocks, keep_counts=keep_counts)
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Return the rounds of the solver from these weights on."""
@@ -79,10 +80,10 @@ class LinearClassifier(BlockClassifier):
         return self.resolved_solver.rounds(blocks, float(self.lam), start, **self._solver_options())
 
     @abstractmethod
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+    def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
         """Set the weights and what depends on them, and return what the fit found.
 
-        `lowered`: by how much the intercept for these rows is below that of the solution, which is for shifted rows.
+        `intercept_shift`: by how much the intercept for these rows is below that of the solution, which is for shifted rows.
         """
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
@@ -173,7 +174,7 @@ class LinearClassifier(BlockClassifier):
             If the model has no binned features, or several classes.
         """
         check_is_fitted(self)
-        refuse_classes(self, "shapes")
+        check_two_classes(self, "shapes")
         return additive(self._map, self.coef_[0], self.decision_intercept)
 
     def explain(self, X: Any) -> pd.DataFrame:
@@ -198,7 +199,7 @@ class LinearClassifier(BlockClassifier):
             For a feature map that mixes features, as landmarks and trees do, or a model of several classes.
         """
         check_is_fitted(self)
-        refuse_classes(self, "explain")
+        check_two_classes(self, "explain")
         return explanation(
             map_matrix(checked_rows(self, X), None),
             labels_of_features(self),
@@ -284,9 +285,9 @@ def lam_path(
         rows = training_blocks(first, X, y, sample_weight)
         if isinstance(rows, ClassBlocks):
             raise InputError(f"y must have exactly two classes here; got {rows.sets.n_classes}. Pass y == label")
-        blocks = prepare_blocks(first, rows)
+        blocks = check_and_map_rows(first, rows)
         fitted_attributes = {name: value for name, value in vars(first).items() if name.endswith("_")}
-        fitted, _ = shifted(blocks)
+        fitted, _ = centre_far_columns(blocks)
         problem = solver.path(fitted, **first._solver_options())
         for model in sorted(models, key=lambda model: -model.lam):
             vars(model).update(fitted_attributes)
@@ -296,7 +297,7 @@ def lam_path(
             )
             fit = model._set_weights(solution, blocks, 0.0)
             fit.ranges = fitted.ranges
-            give_warnings(model, [finish_fit(model, solution, fit, printer, blocks)])
+            give_warnings(model, [record_solution(model, solution, fit, printer, blocks)])
             if stop is not None and stop(model):
                 break
     return [model for model in models if hasattr(model, "coef_")]

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.estimators.fitting import Fit
+from aucdist.estimators.fitting import FitResult
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import separates
@@ -290,10 +290,10 @@ class LinkClassifier(LinearClassifier):
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
 
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+    def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
         last, link = solution.last, self._fitted_loss().link
         assert isinstance(last, LinkRound)
-        self.gradient_norm_, intercept = last.gradient_norm, last.intercept - lowered
+        self.gradient_norm_, intercept = last.gradient_norm, last.intercept - intercept_shift
         self.coef_, self.intercept_ = solution.w[np.newaxis, :], np.array([intercept])
         whole = LinkMap(1.0, link, 1.0, intercept)
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
@@ -314,7 +314,7 @@ class LinkClassifier(LinearClassifier):
                 f"(lam={self.lam_:g}). Check whether a feature gives the label away, and choose lam by cross-validation"
             )
             warned.append(separable)
-        return Fit(warnings=warned)
+        return FitResult(warnings=warned)
 
     def _set_intercept(self, intercept: float) -> None:
         # the intercept of the link belongs to the probabilities, and does not change

@@ -16,7 +16,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.display import RankingWarning, RoundPrinter
-from aucdist.estimators.fitting import Fit, Start, finish_fit, prepare_blocks
+from aucdist.estimators.fitting import FitResult, WarmStart, check_and_map_rows, record_solution
 from aucdist.estimators.scores import count_scores, map_matrix
 from aucdist.kernels.random import hash_ids
 from aucdist.maps.base import moments_of, with_weight
@@ -280,9 +280,9 @@ class MarginMeanClassifier(BlockClassifier):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies only to kernel='rbf': set {name}=None or kernel='rbf'")
 
-    def _fit(self, rows: Blocks, printer: RoundPrinter, start: Start | None, *, keep_counts: bool) -> Fit:
+    def _fit(self, rows: Blocks, printer: RoundPrinter, start: WarmStart | None, *, keep_counts: bool) -> FitResult:
         """Fit a sample of the rows, or all of them where the sampler's hyperplane ranks them much better."""
-        blocks = prepare_blocks(self, rows, start)
+        blocks = check_and_map_rows(self, rows, start)
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else AS_READ
         sample, plane = self._sample(blocks, scaling, seeds[0])
@@ -305,8 +305,8 @@ class MarginMeanClassifier(BlockClassifier):
                     )
                     warned.append(RankingWarning(text))
         self.sample_counts_ = (sample.n_neg, sample.n_pos)
-        fit = Fit(self._set_weights(solution, blocks), warnings=warned)
-        return finish_fit(self, solution, fit, printer, blocks, keep_counts=keep_counts)
+        fit = FitResult(self._set_weights(solution, blocks), warnings=warned)
+        return record_solution(self, solution, fit, printer, blocks, keep_counts=keep_counts)
 
     def _rounds(self, sample: Blocks, scaling: Preprocessor, seeds: list[int]) -> tuple[Iterator[Round], Preprocessor]:
         """Return the rounds of the fit of a sample, and the scaling that its solution is for."""

@@ -10,7 +10,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
-from aucdist.estimators.fitting import Fit
+from aucdist.estimators.fitting import FitResult
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import count_scores
@@ -59,13 +59,13 @@ class RankingClassifier(LinearClassifier):
         if all(getattr(self, name, None) is not None for name in TOP_CONSTRAINTS):
             raise InputError("max_fpr and max_false_positives both say which negatives count: give one of them")
 
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+    def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
         self.coef_ = solution.w[np.newaxis, :]
-        counts, unseen = count_scores(blocks, solution.w), None
+        counts, out_of_fold_counts = count_scores(blocks, solution.w), None
         self.intercept_ = np.array([0.0 - best_threshold(counts)])
         if self.calibration is not None:
-            self.probability_, unseen = calibrated(self, blocks)
-        return Fit(counts, unseen)
+            self.probability_, out_of_fold_counts = calibrated(self, blocks)
+        return FitResult(counts, out_of_fold_counts)
 
 
 @keyword_parameters(
@@ -247,8 +247,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     max_fpr: float | None = None
     max_false_positives: int | None = None
 
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
-        fit, c = super()._set_weights(solution, blocks, lowered), solution.certificate
+    def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
+        fit, c = super()._set_weights(solution, blocks, intercept_shift), solution.certificate
         is_top_only = trained_max_fpr(self, blocks.n_neg) is not None
         if is_top_only and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
             collapsed = CollapseWarning(
@@ -412,10 +412,10 @@ class PairwiseRampClassifier(PairRankingClassifier):
     max_fpr: float | None = None
     max_false_positives: int | None = None
 
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+    def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
         if isinstance(solution.last, MajorantRound):
             self.majorant_gap_ = solution.last.majorant_gap
-        return super()._set_weights(solution, blocks, lowered)
+        return super()._set_weights(solution, blocks, intercept_shift)
 
 
 @keyword_parameters()

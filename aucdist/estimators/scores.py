@@ -21,7 +21,7 @@ from aucdist.estimators.tables import checked_rows, is_dask, names_of_features
 from aucdist.maps.base import FittedMap, map_blocks
 from aucdist.maps.bins import MissingInFeature
 from aucdist.metrics import guaranteed_threshold, threshold_at
-from aucdist.metrics.counts import ScoreCounts, dot, labels_of, refuse
+from aucdist.metrics.counts import ScoreCounts, check_values, dot, labels_of
 from aucdist.metrics.decisions import CostCounts, Costs
 from aucdist.metrics.ranking import auc
 from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
@@ -75,7 +75,7 @@ def separates(blocks: Blocks, w: ndarray) -> bool:
     return bool(min(lowest) > max(highest))
 
 
-def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
+def mean_and_std(counts: ScoreCounts) -> tuple[float, float]:
     """Return the mean and the standard deviation of scores. The deviation is 1 if all scores are equal."""
     weight, values = counts.pos + counts.neg, counts.middles()
     total = float(weight.sum())
@@ -137,7 +137,7 @@ def _thresholds_of_rows(
         labels = labels_of("y", y)
         graded = " (with grade_weight: the lowest grade, and all others)" * (model.grade_weight is not None)
         known = f"is not one of the classes of the model, {model.classes_.tolist()}{graded}"
-        refuse("y: the label", labels, ~np.isin(labels, model.classes_), known)
+        check_values("y: the label", labels, ~np.isin(labels, model.classes_), known)
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []
     for k, class_model in enumerate(model.class_models):
@@ -374,7 +374,7 @@ class WithThreshold:
         self.intercept_ = np.array([intercept])
 
 
-def refuse_classes(model: BaseEstimator, attribute: str) -> None:
+def check_two_classes(model: BaseEstimator, attribute: str) -> None:
     """Raise an InputError if the model has several classes, of which this takes one."""
     if model.has_several_classes:
         raise InputError(

@@ -26,7 +26,7 @@ from aucdist.data.formats.parts import encoded_matrix
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
 from aucdist.data.formats.table_form import PANDAS_INDEX, PLAIN, UNKNOWN_CATEGORY, are_dates, one_spelling_each
 from aucdist.data.formats.tables import is_numeric_type, is_plain, is_text
-from aucdist.data.formats.text import called, unique
+from aucdist.data.formats.text import check_names, match_names
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
@@ -109,7 +109,7 @@ def checked_rows(
         For two columns of one name, a column of dates or one that looks like an identifier, or a column that held numbers in the
         training rows and holds strings here.
     """
-    refuse_lazy("X", X)
+    check_not_lazy("X", X)
     X = _plain_table(X)
     with_texts = is_table(X) and holds_texts(X)
     if reset:
@@ -166,7 +166,7 @@ def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
         ) from None
 
 
-def refuse_lazy(name: str, values: Any) -> None:
+def check_not_lazy(name: str, values: Any) -> None:
     """Raise an InputError for a LazyFrame of polars."""
     if type(values).__name__ == "LazyFrame":
         raise InputError(f"{name} is a LazyFrame: give {name}.collect()")
@@ -322,7 +322,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
                 f"than {most} look like an identifier: leave it out"
                 f"{', or give it the type of categories (category in pandas)' * (not stated)}"
             )
-    names = unique(feature_names(survey.columns, categories, {}), "X")
+    names = check_names(feature_names(survey.columns, categories, {}), "X")
     return categories, np.asarray(names, dtype=object)
 
 
@@ -339,10 +339,10 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     """
     from aucdist.data.formats.arrow_tables import from_pandas
 
-    refuse_lazy("X", X)
+    check_not_lazy("X", X)
     columns = schema.columns()
     own = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
-    names = called(own, columns, "X")
+    names = match_names(own, columns, "X")
     times = Counter(names)
     if missing := [column for column in columns if column not in times]:
         raise InputError(f"X has no column {missing[0]!r}, which the model needs: add it")

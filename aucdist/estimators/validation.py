@@ -23,11 +23,11 @@ from aucdist.errors import InputError
 from aucdist.estimators.tables import (
     allows_missing,
     check_columns,
+    check_not_lazy,
     checked_rows,
     forget_columns,
     is_dask,
     names_of_features,
-    refuse_lazy,
 )
 
 MIN_ROWS = 100_000
@@ -96,8 +96,8 @@ def _blocks_here(
     estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[LocalBlocks, LabelSets | None]:
     """Return rows in memory as blocks. The number of blocks depends only on the number of rows, and so does the result."""
-    refuse_lazy("y", y)
-    refuse_lazy("groups", groups)
+    check_not_lazy("y", y)
+    check_not_lazy("groups", groups)
     shape = groups.shape if hasattr(groups, "shape") else np.shape(np.asarray(groups, dtype=object))
     if groups is not None and len(shape or ()) != 1:
         raise InputError(

@@ -58,7 +58,7 @@ class WithSolver(BaseEstimator, ABC):
         """Refuse a parameter that the estimator does not have, and say what to write in its place."""
         names = cls._get_param_names()
         others = [name for name in kwargs if name not in names]
-        refuse_moved(others, cls.solvers)
+        check_parameter_names(others, cls.solvers)
         for name in others:
             raise unknown(f"parameter of {cls.__name__}:", name, names)
         return super().__new__(cls)
@@ -144,7 +144,7 @@ class WithSolver(BaseEstimator, ABC):
         if solver_names := [name.removeprefix(SOLVER_PREFIX) for name in params if name.startswith(SOLVER_PREFIX)]:
             self.solver = self.resolved_solver
             check_names(solver_names, self.solver, self.solvers)
-        refuse_moved(set(params).difference(self._get_param_names()), self.solvers)
+        check_parameter_names(set(params).difference(self._get_param_names()), self.solvers)
         super().set_params(**params)
         return self
 
@@ -272,7 +272,7 @@ def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
     return [key for key, solver in solvers.items() if name in solver().get_params()]
 
 
-def refuse_moved(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
+def check_parameter_names(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
     """Raise an InputError for a parameter that has another name here, or belongs to solvers and is given to the estimator."""
     for name in names:
         if name in FAMILIAR:

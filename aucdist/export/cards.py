@@ -19,7 +19,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import category_features
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json, unknown
-from aucdist.export.portable import portable
+from aucdist.export.portable import describe
 from aucdist.maps.explain import Additive, Shape
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
@@ -233,7 +233,7 @@ def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None
 
 
 def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
-    described = portable(model)
+    described = describe(model)
     steps = described.score
     if not isinstance(steps, Additive):
         raise InputError("a scorecard needs bins: train the model with `features: bins`")
@@ -246,7 +246,7 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
         raise InputError(
             "a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`"
         )
-    described.refuse_hashes("a scorecard")
+    described.check_no_hashes("a scorecard")
     items = {j for j, feature in enumerate(described.features) if described.columns[feature.column].kind == "category"}
     drafts = [
         _Draft(

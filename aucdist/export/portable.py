@@ -172,7 +172,7 @@ class Portable:
             return ()
         return tuple(j for j, feature in enumerate(self.features) if feature.logged)
 
-    def refuse_hashes(self, target: str) -> None:
+    def check_no_hashes(self, target: str) -> None:
         """Raise an InputError if a column is hashed, which the target cannot do."""
         hashed = [column.name for column in self.columns if column.kind == "hash"]
         if hashed:
@@ -182,7 +182,7 @@ class Portable:
             )
 
 
-def portable(model: LinearModel) -> Portable:
+def describe(model: LinearModel) -> Portable:
     """Describe a model in the terms of other systems.
 
     Raises InputError if the model has a feature map that cannot be described.
@@ -212,13 +212,13 @@ def describe_model(model: LinearModel, target: str, *, contributions: bool) -> t
         raise InputError(
             f"contributions belong to one class: export one class, such as RUN/model/class-00000, to {target}, or all to json"
         )
-    described, names = list(map(portable, model.models)), model.contribution_names() if contributions else []
+    described, names = list(map(describe, model.models)), model.contribution_names() if contributions else []
     if any(each.features != described[0].features for each in described):
         raise InputError(
             f"the models of the classes treat missing values differently, which one export to {target} "
             "cannot express: export each class alone, such as RUN/model/class-00000"
         )
-    described[0].refuse_hashes(target)
+    described[0].check_no_hashes(target)
     return described, names
 
 
@@ -455,7 +455,7 @@ def to_json(model: Any, *, contributions: bool = False) -> str:
 
 
 def _content(model: LinearModel, contributions: bool) -> Json:
-    described = portable(model)
+    described = describe(model)
     columns = list[Json]()
     for column in described.columns:
         entry = vars(column) | {"date_format": model.reading.get("date_format")}

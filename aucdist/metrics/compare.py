@@ -10,7 +10,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
+from aucdist.metrics.counts import ScoreCounts, as_column, check_values, checked_scores, dot
 from aucdist.metrics.intervals import Estimate, bisected, check_level, t_quantile
 from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval
@@ -346,7 +346,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
         raise InputError(
             f"there are {n} differences, but at least two folds are needed: give the difference of each fold"
         )
-    refuse("difference", column, ~np.isfinite(column), "is not finite")
+    check_values("difference", column, ~np.isfinite(column), "is not finite")
     NOT_NEGATIVE.check("test_over_train", test_over_train)
     value, spread = float(column.mean()), float(column.std(ddof=1))
     if spread <= 1e-15 * abs(value):

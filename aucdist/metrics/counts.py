@@ -250,8 +250,8 @@ def checked_scores(y: object, scores: object) -> tuple[ndarray, ndarray]:
             f"Found input variables with inconsistent numbers of samples: [{y.size}, {len(scores)}]. y_score has {len(scores)} "
             f"values, but y_true has shape {y.shape}: give one label for each score"
         )
-    refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
-    refuse(
+    check_values("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
+    check_values(
         f"Input y_score contains {'NaN' if np.isnan(scores).any() else 'infinity'}: the score",  # as scikit-learn says it
         scores,
         ~np.isfinite(scores),
@@ -260,7 +260,7 @@ def checked_scores(y: object, scores: object) -> tuple[ndarray, ndarray]:
     return y, scores
 
 
-def refuse(kind: str, values: ndarray, wrong: ndarray, reason: str) -> None:
+def check_values(kind: str, values: ndarray, wrong: ndarray, reason: str) -> None:
     """Raise an InputError that names the first position where `wrong` is true, if there is one."""
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -274,7 +274,7 @@ def dot(a: ndarray, b: ndarray) -> float:
     return float(np.sum(a * b))
 
 
-def counts_of(
+def counts_of_rows(
     y_true: Any, y_score: Any, sample_weight: Any = None, pos_label: Any = None, *, one_class: bool = False
 ) -> ScoreCounts:
     """Return the counts of labels and scores. Error messages begin like those of scikit-learn.
@@ -291,22 +291,22 @@ def counts_of(
         if len(sizes := {len(column) for column in chunks}) > 1:
             raise InputError(f"y_true, y_score and weights have {sizes} chunks: take them from one DataFrame")
         distinct = dask.compute(*(dask.delayed(np.unique)(labels) for labels in chunks[0]))
-        labels, _ = signs_of(np.concatenate(distinct), pos_label, one_class=one_class)
+        labels, _ = binary_labels(np.concatenate(distinct), pos_label, one_class=one_class)
         positive = labels[-1] if pos_label is None else pos_label
         counts = dask.compute(
             *(dask.delayed(_counts_of_chunk)(positive, *chunk) for chunk in zip(*chunks, strict=True))
         )
         return functools.reduce(operator.add, counts)
-    return ScoreCounts.from_scores(signs_of(y_true, pos_label, one_class=one_class)[1], y_score, sample_weight)
+    return ScoreCounts.from_scores(binary_labels(y_true, pos_label, one_class=one_class)[1], y_score, sample_weight)
 
 
 def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> ScoreCounts:
     if len(scores) == len(y) == 0:
         return ScoreCounts.from_scores(np.zeros(0), np.zeros(0))
-    return counts_of(y, scores, weight, positive, one_class=True)
+    return counts_of_rows(y, scores, weight, positive, one_class=True)
 
 
-def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[ndarray, ndarray]:
+def binary_labels(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[ndarray, ndarray]:
     """Return the labels, ascending, and -1 or +1 for every row; one label is an error unless `one_class`.
 
     The label `pos_label` is positive, or the larger one if it is None.
@@ -336,12 +336,12 @@ def labels_of(name: str, values: Any) -> ndarray:
     if column.ndim != 1:
         raise InputError(f"{name} must have one dimension, with one value for each row; got the shape {column.shape}")
     if isinstance(values, np.ma.MaskedArray):
-        refuse(f"the value of {name}", column, np.ma.getmaskarray(values), "is masked")
+        check_values(f"the value of {name}", column, np.ma.getmaskarray(values), "is masked")
     if column.dtype == object:
         import pandas as pd  # loading it takes half a second
 
         missing = pd.isna(column)
     else:
         missing = column != column
-    refuse(f"the value of {name}", column, missing, "is missing")
+    check_values(f"the value of {name}", column, missing, "is missing")
     return column

@@ -22,10 +22,10 @@ from numpy import ndarray
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import ScoreCounts, as_column, refuse
-from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
+from aucdist.metrics.counts import ScoreCounts, as_column, check_values
+from aucdist.metrics.intervals import Estimate, check_level, check_unweighted, clopper_pearson
 from aucdist.metrics.partial import SHARE
-from aucdist.metrics.ranking import exact_columns, flagged_at, pr_curve
+from aucdist.metrics.ranking import class_counts, cumulative_counts, pr_curve
 from aucdist.parameters import Number, above_0, frozen
 
 COST_COLUMN = "cost_column"
@@ -57,7 +57,7 @@ class OperatingPoint:
     alerts: Estimate
 
 
-def renamed(cost: Any) -> Any:
+def with_current_keys(cost: Any) -> Any:
     """Return costs with the key ``false_positive`` in place of ``false_alarm``, its name in 0.4.0."""
     if not isinstance(cost, Mapping):
         return cost
@@ -87,14 +87,14 @@ class Costs:
         for name, value in vars(self).items():
             if np.ndim(value):
                 column = as_column(name, value)
-                refuse(name, column, ~(np.isfinite(column) & (column >= 0)), "is negative or not finite")
+                check_values(name, column, ~(np.isfinite(column) & (column >= 0)), "is negative or not finite")
             elif value != COST_COLUMN:
                 above_0().check(name, value)
 
     @classmethod
     def of(cls, cost: Any) -> "Costs":
         """Return the costs that a mapping names; raise an InputError if it is not a mapping with both costs."""
-        cost = renamed(cost)
+        cost = with_current_keys(cost)
         if not isinstance(cost, Mapping) or set(cost) != {"false_positive", "miss"}:
             raise InputError(
                 "cost must be a mapping with the keys false_positive and miss alone, each a number or an array with one for each "
@@ -129,7 +129,7 @@ class Costs:
         return np.where(positive, columns["miss"], columns["false_positive"])
 
 
-def refuse_no_cost(of_negatives: float, of_positives: float, where: str = "") -> None:
+def check_costs_not_zero(of_negatives: float, of_positives: float, where: str = "") -> None:
     """Raise an InputError if wrong decisions on all rows of a class cost nothing, because no threshold is best then.
 
     `of_negatives`, `of_positives`: what wrong decisions on all rows of a class cost together.
@@ -148,7 +148,7 @@ def best_threshold(counts: ScoreCounts) -> float:
     It is the midpoint of two neighbouring scores. Among equally good thresholds it has the lowest false positive rate. If every
     G-mean is 0, as with a single distinct score, it is the highest score, which predicts no positives.
     """
-    pos, neg = exact_columns(counts)
+    pos, neg = class_counts(counts)
     at_most = np.cumsum(pos)
     # tp * tn for a threshold at each value: the squared G-mean, exactly
     product = (at_most[-1] - at_most) * np.cumsum(neg)
@@ -203,14 +203,14 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
     name, value = only_requirement("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
     if name == "cost":
-        costs, (true, false) = Costs.of(value), flagged_at(counts)
+        costs, (true, false) = Costs.of(value), cumulative_counts(counts)
         flagged = int(np.argmin(costs.false_positive * false + costs.miss * (true[-1] - true)))
     else:
         flagged = n_flagged(counts, name, value)
     return counts.threshold(len(counts.values) - flagged)
 
 
-def kept_with_ties(fitted: ScoreCounts, threshold: float, name: str, value: float) -> float:
+def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: float) -> float:
     """Return a threshold at which scores that share a value keep a requirement, near one that other scores of the rows chose.
 
     Out-of-fold scores come from several models. They may differ where the model that is used gives many rows the same score,
@@ -243,8 +243,8 @@ def only_requirement(subject: str, requirements: Mapping[str, Any]) -> tuple[str
 def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) -> OperatingPoint:
     """Return the performance of a threshold that was chosen on other rows; see `aucdist.metrics.operating_point`."""
     check_level(level)
-    refuse_weights(counts)
-    exact_columns(counts)
+    check_unweighted(counts)
+    class_counts(counts)
     table = confusion(counts, threshold)
     n_right, flagged = table["tp"], table["tp"] + table["fp"]
     parts = {
@@ -265,7 +265,7 @@ def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_positive: float, miss: float) -> float:
     """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
     Costs(false_positive, miss)  # raises an InputError unless they are costs
-    exact_columns(counts)
+    class_counts(counts)
     table = confusion(counts, threshold)
     return (false_positive * table["fp"] + miss * table["fn"]) / (counts.n_pos + counts.n_neg)
 
@@ -274,7 +274,7 @@ def expected_cost_interval(
     counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_positive: float, miss: float
 ) -> Estimate:
     """Return the expected cost of a threshold with its interval; see `aucdist.metrics.expected_cost_interval`."""
-    refuse_weights(counts)
+    check_unweighted(counts)
     value = expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
     table = confusion(counts, threshold)
     mistakes = [np.full(int(table["fn"]), miss), np.full(int(table["fp"]), false_positive)]
@@ -285,7 +285,7 @@ def expected_cost_interval(
 def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
     """Return how many of the highest distinct scores must be flagged to meet a requirement of `threshold_at`."""
     REQUIREMENTS[name].check(name, value)
-    (true, false), slack = flagged_at(counts), rounding_of_shares(counts)
+    (true, false), slack = cumulative_counts(counts), rounding_of_shares(counts)
     if name == "recall":
         return int(np.searchsorted(true / true[-1], value * (1.0 - slack)))
     if name == "precision":
@@ -312,13 +312,13 @@ def _share(part: float, rest: float) -> float:
 
 def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
     """Return the largest recall of any threshold whose false positive rate is at most `max_fpr`."""
-    true, _ = flagged_at(counts)
+    true, _ = cumulative_counts(counts)
     return float(true[n_flagged(counts, "fpr", max_fpr)] / true[-1])
 
 
 def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
     """Return the smallest false positive rate of any threshold whose recall is at least `min_recall`."""
-    _, false = flagged_at(counts)
+    _, false = cumulative_counts(counts)
     return float(false[n_flagged(counts, "recall", min_recall)] / false[-1])
 
 
@@ -339,7 +339,7 @@ def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
     """Return the share of all positives that are among the k highest-scoring rows."""
-    return _positives_in_top(counts, k) / float(flagged_at(counts)[0][-1])
+    return _positives_in_top(counts, k) / float(cumulative_counts(counts)[0][-1])
 
 
 def precision_at_k(counts: ScoreCounts, k: float) -> float:
@@ -349,7 +349,7 @@ def precision_at_k(counts: ScoreCounts, k: float) -> float:
 
 def _positives_in_top(counts: ScoreCounts, k: float) -> float:
     above_0().check("k", k)
-    true, false = flagged_at(counts)
+    true, false = cumulative_counts(counts)
     flagged = true + false
     if k > flagged[-1] * (1.0 + rounding_of_shares(counts)):
         raise InputError(f"k must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows; got {k}")
@@ -386,7 +386,7 @@ class CostCounts:
         InputError
             If all rows of a class cost nothing.
         """
-        refuse_no_cost(self.counts.n_neg, self.counts.n_pos)
+        check_costs_not_zero(self.counts.n_neg, self.counts.n_pos)
         return threshold_at(self.counts, cost={"false_positive": 1.0, "miss": 1.0})
 
     def mean(self, threshold: float) -> float:

@@ -8,8 +8,8 @@ from numpy import ndarray
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import as_column, dot, labels_of, refuse
-from aucdist.metrics.intervals import Estimate, check_level, score_interval, unseen_bound
+from aucdist.metrics.counts import as_column, check_values, dot, labels_of
+from aucdist.metrics.intervals import Estimate, check_level, score_interval, zero_event_interval
 from aucdist.parameters import OneOf, above_0, check_weights, frozen
 
 GroupWeight = Literal["pairs", "groups"]
@@ -84,7 +84,7 @@ class GroupMetric:
         parts = share * (self.values - mean)
         variance = float(np.sum(parts**2 / np.maximum(1.0 - share, 1e-300)))
         if len(share) < 2 or variance <= 1e-24 or mean <= 0.0 or mean >= 1.0:
-            return Estimate(mean, *unseen_bound(mean, len(share), level), level, "exact-bound")
+            return Estimate(mean, *zero_event_interval(mean, len(share), level), level, "exact-bound")
         freedom = max(1.0, dot(share, share) ** 2 / float(np.sum(share**4)) - 1.0)
         return Estimate(mean, *score_interval(mean, variance, level, freedom), level, "score")
 
@@ -185,9 +185,9 @@ def group_ndcg(
     OneOf(("linear", "exponential")).check("gain", gain)
     above_0(optional=True).check("k", k)
     grade = as_column("labels", y_true)
-    refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
+    check_values("grade", grade, grade < 0, "is negative; grades are at least 0 here")
     if gain == "exponential":
-        refuse("grade", grade, grade > 1000, "is above 1000, which is too large for gain='exponential'")
+        check_values("grade", grade, grade > 1000, "is above 1000, which is too large for gain='exponential'")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
     rows = _by_group(relevance, y_score, groups, sample_weight)
     gained, possible = (
@@ -299,8 +299,8 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
         raise InputError(
             f"labels, scores, groups and weights must have one value for each row; got the lengths {lengths}"
         )
-    refuse("label", y, np.isnan(y), "is missing")
-    refuse("score", score, ~np.isfinite(score), "is not finite")
+    check_values("label", y, np.isnan(y), "is missing")
+    check_values("score", score, ~np.isfinite(score), "is not finite")
     check_weights(weight)
     names, number, counts = np.unique(named, return_inverse=True, return_counts=True)
     order = np.lexsort((score, number))

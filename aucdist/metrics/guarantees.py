@@ -23,8 +23,8 @@ import numpy as np
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import REQUIREMENTS, only_requirement
-from aucdist.metrics.intervals import check_level, refuse_weights
-from aucdist.metrics.ranking import flagged_at
+from aucdist.metrics.intervals import check_level, check_unweighted
+from aucdist.metrics.ranking import cumulative_counts
 
 TEST_STARTS = {1.0: 0.7, 4.0: 0.3}
 """Where the tests of precision begin, in units of the fewest rows that can pass, and the part of the error that each start has.
@@ -85,11 +85,11 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     from scipy.special import bdtr
 
     check_level(confidence)
-    refuse_weights(counts)
+    check_unweighted(counts)
     name, value = only_requirement(f"guaranteed_threshold takes one of {', '.join(REQUIREMENTS)}", requirements)
     REQUIREMENTS[name].check(name, value)
     error = 1.0 - confidence
-    positives, negatives = flagged_at(counts)  # `flagged` is the number of distinct scores above the threshold
+    positives, negatives = cumulative_counts(counts)  # `flagged` is the number of distinct scores above the threshold
     if name == "precision":
         flagged, guaranteed, rows = _precise(positives, positives + negatives, value, error)
     else:

@@ -110,7 +110,7 @@ def share_interval(value: float, variance: float, n: float, level: float) -> tup
     return score_interval(value, variance, level, n + PRIOR_ROWS_OF_SHARE - 1)
 
 
-def unseen_bound(value: float, n: int, level: float) -> tuple[float, float]:
+def zero_event_interval(value: float, n: int, level: float) -> tuple[float, float]:
     """Return bounds for a mean of values from 0 to 1 whose variance cannot be estimated from n independent rows.
 
     For a value of 1 it is the one-sided bound of Clopper and Pearson (Biometrika 26, 1934, 404-413) for n successes out of n:
@@ -153,8 +153,8 @@ def bootstrap_interval(
     percentiles are moved outwards to correct both, as Hesterberg proposes (The American Statistician 69, 2015, 371-386, section
     4.2), with the number of rows of the smaller class.
 
-    If every resample gives the same value, as with a perfect ranking, the interval is `unseen_bound`, because the metrics are
-    shares. Its width is therefore never 0.
+    If every resample gives the same value, as with a perfect ranking, the interval is `zero_event_interval`, because the metrics
+    are shares. Its width is therefore never 0.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def bootstrap_interval(
     """
     check_level(level)
     count(100).check("n_resamples", n_resamples)
-    refuse_weights(counts)
+    check_unweighted(counts)
     value = float(metric(counts))
     random = np.random.default_rng(seed)
     kinds = [np.repeat(np.arange(len(counts.values)), n.astype(np.int64)) for n in (counts.pos, counts.neg)]
@@ -194,7 +194,7 @@ def bootstrap_interval(
         tail = NormalDist().cdf(-math.sqrt(fewest / (fewest - 1)) * t_quantile(level, fewest - 1))
     low, high = (float(v) for v in np.quantile(values, (tail, 1 - tail)))
     if low == high:
-        low, high = unseen_bound(value, fewest, level)
+        low, high = zero_event_interval(value, fewest, level)
     return Estimate(value, low, high, level, "bootstrap")
 
 
@@ -203,7 +203,7 @@ def check_level(level: float) -> None:
     LEVEL.check("level", level)
 
 
-def refuse_weights(counts: ScoreCounts) -> None:
+def check_unweighted(counts: ScoreCounts) -> None:
     """Raise an InputError if the rows have weights."""
     if counts.weighted:
         raise InputError(

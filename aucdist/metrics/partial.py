@@ -19,11 +19,11 @@ from aucdist.metrics.intervals import (
     IntervalWarning,
     bisected,
     check_level,
-    refuse_weights,
+    check_unweighted,
     share_interval,
-    unseen_bound,
+    zero_event_interval,
 )
-from aucdist.metrics.ranking import area_interval, auc, exact_columns, roc_curve
+from aucdist.metrics.ranking import area_interval, auc, class_counts, roc_curve
 from aucdist.parameters import Number, at_most_1
 
 SHARE, MIN_TPR = at_most_1(), Number("at least 0 and below 1", lambda rate: 0 <= rate < 1)
@@ -45,7 +45,7 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
     SHARE.check("max_fpr", max_fpr)
     if max_fpr == 1:
         return auc(counts)
-    pos, neg = (column[::-1] for column in exact_columns(counts))
+    pos, neg = (column[::-1] for column in class_counts(counts))
     total = float if counts.weighted else int
     n_pos, n_neg = total(pos.sum()), total(neg.sum())
     true, false = np.cumsum(pos), np.cumsum(neg)
@@ -112,7 +112,7 @@ def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: f
 def _region_share(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: float, level: float) -> Estimate:
     """Return the share of a region that is below the ROC curve with its interval."""
     check_level(level)
-    refuse_weights(counts)
+    check_unweighted(counts)
     rows = counts.rows_pos, counts.rows_neg
     n_pos, n_neg = (1 - min_tpr) * rows[0], max_fpr * rows[1]
     inside = max((crossing(*roc_curve(counts), max_fpr)[1] - min_tpr) * rows[0], 0.0)
@@ -132,7 +132,7 @@ def _region_share(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: fl
     )
     is_end = share in (0.0, 1.0)
     if is_end or math.sqrt(variance) / region <= 1e-14:
-        bounds = unseen_bound(share, 1, level) if min_tpr or not is_end else _bound(share, *rows, max_fpr, level)
+        bounds = zero_event_interval(share, 1, level) if min_tpr or not is_end else _bound(share, *rows, max_fpr, level)
         return Estimate(share, *bounds, level, "exact-bound")
     if region == 1:
         return area_interval(share, variance, [rows], level)

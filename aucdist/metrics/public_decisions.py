@@ -13,18 +13,26 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.metrics import decisions, guarantees
-from aucdist.metrics.counts import ScoreCounts, Weights, as_column, counts_of, labels_of, refuse, signs_of
+from aucdist.metrics.counts import (
+    ScoreCounts,
+    Weights,
+    as_column,
+    binary_labels,
+    check_values,
+    counts_of_rows,
+    labels_of,
+)
 from aucdist.metrics.decisions import (
     THRESHOLD,
     CostCounts,
     Costs,
     DecisionCosts,
     OperatingPoint,
+    check_costs_not_zero,
     mean_cost,
-    refuse_no_cost,
 )
 from aucdist.metrics.guarantees import Guarantee
-from aucdist.metrics.intervals import Estimate, bootstrap_interval, refuse_weights
+from aucdist.metrics.intervals import Estimate, bootstrap_interval, check_unweighted
 
 
 def threshold_at(
@@ -86,13 +94,13 @@ def threshold_at(
     >>> round(threshold_at(y, scores, fpr=0.25), 2), round(threshold_at(y, scores, precision=1.0), 2)
     (0.45, 0.8)
     """
-    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    counts = counts_of_rows(y_true, y_score, sample_weight, pos_label)
     targets = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
     if cost is not None and all(value is None for value in targets.values()):
         costs = Costs.of(cost)
         if costs.differ_by_row:
             _, cost_of_rows, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
-            weighted = counts_of(y_true, y_score, weight * cost_of_rows, pos_label)
+            weighted = counts_of_rows(y_true, y_score, weight * cost_of_rows, pos_label)
             return _rounded_down(CostCounts(weighted, float(weight.sum())).cheapest_threshold(), y_score)
     return _rounded_down(decisions.threshold_at(counts, **targets, cost=cost), y_score)
 
@@ -157,7 +165,7 @@ def guaranteed_threshold(
     >>> guarantee.threshold, guarantee.meets_target
     (140.5, True)
     """
-    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    counts = counts_of_rows(y_true, y_score, sample_weight, pos_label)
     guarantee = guarantees.guaranteed_threshold(
         counts, confidence, fpr=fpr, alerts=alerts, precision=precision, recall=recall
     )
@@ -212,7 +220,7 @@ def operating_point(
     >>> estimate.recall.value, estimate.fpr.value, round(estimate.precision.value, 4)
     (1.0, 0.25, 0.6667)
     """
-    return decisions.operating_point(counts_of(y_true, y_score, sample_weight, pos_label), threshold, level)
+    return decisions.operating_point(counts_of_rows(y_true, y_score, sample_weight, pos_label), threshold, level)
 
 
 def expected_cost(
@@ -259,7 +267,7 @@ def expected_cost(
     >>> expected_cost([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.8, false_positive=1, miss=3)
     0.5
     """
-    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    counts = counts_of_rows(y_true, y_score, sample_weight, pos_label)
     costs = Costs(false_positive, miss)
     if not costs.differ_by_row:
         return decisions.expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
@@ -324,11 +332,11 @@ def expected_cost_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.758 from 0.442 to 1.260'
     """
-    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    counts = counts_of_rows(y_true, y_score, sample_weight, pos_label)
     costs = Costs(false_positive, miss)
     if not costs.differ_by_row:
         return decisions.expected_cost_interval(counts, threshold, level, false_positive=false_positive, miss=miss)
-    refuse_weights(counts)
+    check_unweighted(counts)
     positive, cost, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
     wrong, counted = _flagged(y_score, threshold) != positive, weight > 0
     return DecisionCosts.of(positive[counted], wrong[counted], cost[counted]).interval(level)
@@ -373,7 +381,7 @@ def recall_at_fpr(
     >>> recall_at_fpr([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.1)
     0.5
     """
-    return decisions.recall_at_fpr(counts_of(y_true, y_score, sample_weight, pos_label), max_fpr)
+    return decisions.recall_at_fpr(counts_of_rows(y_true, y_score, sample_weight, pos_label), max_fpr)
 
 
 def recall_at_fpr_interval(
@@ -473,7 +481,7 @@ def fpr_at_recall(
     >>> fpr_at_recall([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_recall=0.9)
     0.25
     """
-    return decisions.fpr_at_recall(counts_of(y_true, y_score, sample_weight, pos_label), min_recall)
+    return decisions.fpr_at_recall(counts_of_rows(y_true, y_score, sample_weight, pos_label), min_recall)
 
 
 def fpr_at_recall_interval(
@@ -573,7 +581,7 @@ def recall_at_k(
     >>> recall_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=1)
     0.5
     """
-    return decisions.recall_at_k(counts_of(y_true, y_score, sample_weight, pos_label), k)
+    return decisions.recall_at_k(counts_of_rows(y_true, y_score, sample_weight, pos_label), k)
 
 
 def recall_at_k_interval(
@@ -668,7 +676,7 @@ def precision_at_k(
     >>> precision_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=2)
     0.5
     """
-    return decisions.precision_at_k(counts_of(y_true, y_score, sample_weight, pos_label), k)
+    return decisions.precision_at_k(counts_of_rows(y_true, y_score, sample_weight, pos_label), k)
 
 
 def precision_at_k_interval(
@@ -771,7 +779,7 @@ def recall_at_precision(
     >>> recall_at_precision([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_precision=0.9)
     0.5
     """
-    return decisions.recall_at_precision(counts_of(y_true, y_score, sample_weight, pos_label), min_precision)
+    return decisions.recall_at_precision(counts_of_rows(y_true, y_score, sample_weight, pos_label), min_precision)
 
 
 def recall_at_precision_interval(
@@ -879,7 +887,7 @@ def precision_at_recall(
     >>> round(precision_at_recall([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_recall=0.9), 4)
     0.6667
     """
-    return decisions.precision_at_recall(counts_of(y_true, y_score, sample_weight, pos_label), min_recall)
+    return decisions.precision_at_recall(counts_of_rows(y_true, y_score, sample_weight, pos_label), min_recall)
 
 
 def precision_at_recall_interval(
@@ -974,10 +982,10 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: Weight
     >>> confusion_counts([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1])
     {'tp': 2, 'fp': 1, 'tn': 3, 'fn': 0}
     """
-    labels, signs = signs_of(y_true)
+    labels, signs = binary_labels(y_true)
     predicted = labels_of("y_pred", y_pred)
     unknown = (predicted != labels[0]) & (predicted != labels[1])
-    refuse("predicted label", predicted, unknown, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
+    check_values("predicted label", predicted, unknown, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
     scores = np.where(predicted == labels[1], 1.0, -1.0)
     return decisions.confusion(ScoreCounts.from_scores(signs, scores, sample_weight), 0.0)
 
@@ -1029,9 +1037,9 @@ def _costs_of_rows(
     y_true: ArrayLike, costs: Costs, sample_weight: Weights, pos_label: Any
 ) -> tuple[ndarray, ndarray, ndarray]:
     """Return which rows are positive, what a wrong decision on each costs, and the weights of the rows."""
-    positive = signs_of(y_true, pos_label)[1] > 0
+    positive = binary_labels(y_true, pos_label)[1] > 0
     cost = costs.of_rows(positive)
-    refuse_no_cost(cost[~positive].sum(), cost[positive].sum())
+    check_costs_not_zero(cost[~positive].sum(), cost[positive].sum())
     return positive, cost, np.ones(len(positive)) if sample_weight is None else as_column("weights", sample_weight)
 
 
@@ -1045,8 +1053,8 @@ def _bootstrapped(
     metric: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
     random_state: int,
 ) -> Estimate:  # fmt: skip
-    """Return a metric with one parameter, and its bootstrap interval; `rows` are those of `counts_of`."""
-    counts = counts_of(*rows)
+    """Return a metric with one parameter, and its bootstrap interval; `rows` are those of `counts_of_rows`."""
+    counts = counts_of_rows(*rows)
     return bootstrap_interval(
         counts, lambda drawn: metric(drawn, parameter), level, n_resamples=n_resamples, seed=random_state
     )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from aucdist.metrics import compare, partial, probability, ranking
 from aucdist.metrics.compare import Difference
-from aucdist.metrics.counts import Weights, as_column, counts_of, refuse, signs_of
+from aucdist.metrics.counts import Weights, as_column, binary_labels, check_values, counts_of_rows
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.probability import Reliability
 
@@ -65,7 +65,7 @@ def roc_auc_score(
     """
     if max_fpr is not None:
         partial.SHARE.check("max_fpr", max_fpr)
-    counts = counts_of(y_true, y_score, sample_weight, pos_label, one_class=True)
+    counts = counts_of_rows(y_true, y_score, sample_weight, pos_label, one_class=True)
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load
 
@@ -135,7 +135,7 @@ def roc_auc_interval(
     >>> f"{interval.value:.3f} from {interval.low:.3f} to {interval.high:.3f}"
     '0.755 from 0.714 to 0.791'
     """
-    return ranking.auc_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)
+    return ranking.auc_interval(counts_of_rows(y_true, y_score, sample_weight, pos_label), level)
 
 
 def roc_auc_difference(
@@ -183,7 +183,7 @@ def roc_auc_difference(
     (True, True)
     """
     return compare.auc_test(
-        signs_of(y_true, pos_label)[1], as_column("scores", first), as_column("scores", second), level
+        binary_labels(y_true, pos_label)[1], as_column("scores", first), as_column("scores", second), level
     )
 
 
@@ -231,7 +231,9 @@ def partial_roc_auc_score(
     >>> round(partial_roc_auc_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.5), 4)
     0.8333
     """
-    return partial.partial_auc(counts_of(y_true, y_score, sample_weight, pos_label), max_fpr, standardized=standardized)
+    return partial.partial_auc(
+        counts_of_rows(y_true, y_score, sample_weight, pos_label), max_fpr, standardized=standardized
+    )
 
 
 def partial_roc_auc_interval(
@@ -299,7 +301,7 @@ def partial_roc_auc_interval(
     '0.725 from 0.693 to 0.758'
     """
     return partial.partial_auc_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label), max_fpr, level, standardized=standardized
+        counts_of_rows(y_true, y_score, sample_weight, pos_label), max_fpr, level, standardized=standardized
     )
 
 
@@ -355,7 +357,7 @@ def partial_roc_auc_difference(
     (True, True)
     """
     return compare.partial_auc_test(
-        signs_of(y_true, pos_label)[1],
+        binary_labels(y_true, pos_label)[1],
         first,
         second,
         max_fpr,
@@ -409,7 +411,7 @@ def two_way_partial_auc_score(
     >>> round(two_way_partial_auc_score(y, scores, min_tpr=0.5, max_fpr=0.5), 4)
     0.5
     """
-    return partial.two_way_partial_auc(counts_of(y_true, y_score, sample_weight, pos_label), min_tpr, max_fpr)
+    return partial.two_way_partial_auc(counts_of_rows(y_true, y_score, sample_weight, pos_label), min_tpr, max_fpr)
 
 
 def two_way_partial_auc_interval(
@@ -477,7 +479,7 @@ def two_way_partial_auc_interval(
     '0.470 from 0.384 to 0.557'
     """
     return partial.two_way_partial_auc_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label), min_tpr, max_fpr, level
+        counts_of_rows(y_true, y_score, sample_weight, pos_label), min_tpr, max_fpr, level
     )
 
 
@@ -515,7 +517,7 @@ def average_precision_score(
     >>> round(average_precision_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
     0.8333
     """
-    return ranking.average_precision(counts_of(y_true, y_score, sample_weight, pos_label))
+    return ranking.average_precision(counts_of_rows(y_true, y_score, sample_weight, pos_label))
 
 
 def average_precision_interval(
@@ -572,7 +574,7 @@ def average_precision_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.675 from 0.557 to 0.775'
     """
-    return ranking.average_precision_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)
+    return ranking.average_precision_interval(counts_of_rows(y_true, y_score, sample_weight, pos_label), level)
 
 
 def average_precision_difference(
@@ -616,7 +618,7 @@ def average_precision_difference(
     (True, True)
     """
     return compare.flip_influences(
-        signs_of(y_true, pos_label)[1],
+        binary_labels(y_true, pos_label)[1],
         (first, second),
         lambda counts: (ranking.average_precision(counts), *ranking.precision_jackknife(counts)),
         level,
@@ -663,8 +665,8 @@ def venn_abers_probabilities(
     >>> lower.round(2).tolist(), upper.round(2).tolist()
     ([0.0, 0.5], [0.25, 1.0])
     """
-    counts, column = counts_of(y_true, y_score, pos_label=pos_label), as_column("scores", scores)
-    refuse("score", column, ~np.isfinite(column), "is not finite")
+    counts, column = counts_of_rows(y_true, y_score, pos_label=pos_label), as_column("scores", scores)
+    check_values("score", column, ~np.isfinite(column), "is not finite")
     return probability.venn_abers(counts, column)
 
 
@@ -700,7 +702,7 @@ def brier_score_loss(
     >>> round(brier_score_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
     0.1333
     """
-    return probability.brier(counts_of(y_true, y_proba, sample_weight, pos_label))
+    return probability.brier(counts_of_rows(y_true, y_proba, sample_weight, pos_label))
 
 
 def log_loss(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: Weights = None, pos_label: Any = None) -> float:
@@ -734,7 +736,7 @@ def log_loss(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: Weights = 
     >>> round(log_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
     0.4176
     """
-    return probability.log_loss(counts_of(y_true, y_proba, sample_weight, pos_label))
+    return probability.log_loss(counts_of_rows(y_true, y_proba, sample_weight, pos_label))
 
 
 def calibration_loss(
@@ -775,7 +777,7 @@ def calibration_loss(
     >>> round(calibration_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
     0.0333
     """
-    return probability.calibration_loss(counts_of(y_true, y_proba, sample_weight, pos_label))
+    return probability.calibration_loss(counts_of_rows(y_true, y_proba, sample_weight, pos_label))
 
 
 def refinement_loss(
@@ -813,7 +815,7 @@ def refinement_loss(
     >>> round(refinement_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
     0.0833
     """
-    return probability.refinement_loss(counts_of(y_true, y_score, sample_weight, pos_label))
+    return probability.refinement_loss(counts_of_rows(y_true, y_score, sample_weight, pos_label))
 
 
 def reliability_curve(
@@ -866,7 +868,7 @@ def reliability_curve(
     ([0.2, 0.7], [0.33, 0.67])
     """
     return probability.reliability(
-        counts_of(y_true, y_proba, sample_weight, pos_label), n_bins, binning=binning, level=level
+        counts_of_rows(y_true, y_proba, sample_weight, pos_label), n_bins, binning=binning, level=level
     )
 
 
@@ -916,5 +918,5 @@ def expected_calibration_error(
     0.0833
     """
     return probability.expected_calibration_error(
-        counts_of(y_true, y_proba, sample_weight, pos_label), n_bins, binning=binning
+        counts_of_rows(y_true, y_proba, sample_weight, pos_label), n_bins, binning=binning
     )

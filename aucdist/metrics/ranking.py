@@ -21,12 +21,12 @@ from aucdist.metrics.intervals import (
     Estimate,
     IntervalWarning,
     check_level,
-    refuse_weights,
+    check_unweighted,
     score_interval,
     share_interval,
     two_sided_z,
-    unseen_bound,
     wilson,
+    zero_event_interval,
 )
 
 MIN_ROWS = 10
@@ -43,7 +43,7 @@ BAND_Z = two_sided_z(math.sqrt(0.95))
 
 def auc(counts: ScoreCounts) -> float:
     """Return the AUC, the share of positive-negative pairs that are ranked correctly; a tie counts one half."""
-    pos, neg = exact_columns(counts)
+    pos, neg = class_counts(counts)
     total = float if counts.weighted else int
     twice_right = total((pos * (2 * np.cumsum(neg) - neg)).sum())
     return min(twice_right / (2 * total(pos.sum()) * total(neg.sum())), 1.0)
@@ -56,7 +56,7 @@ def auc_error(counts: ScoreCounts) -> float:
     """
     if counts.shift == 0:
         return 0.0
-    pos, neg = exact_columns(counts)
+    pos, neg = class_counts(counts)
     total = float if counts.weighted else int
     return total((pos * neg).sum()) / (2 * total(pos.sum()) * total(neg.sum()))
 
@@ -70,7 +70,7 @@ def delong_variance(counts: ScoreCounts) -> float:
 
     `counts`: of at least two rows of each class, without weights, for which the estimate is not defined.
     """
-    pos, neg = exact_columns(counts)
+    pos, neg = class_counts(counts)
     area = auc(counts)
     pos_placements = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
     neg_placements = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)
@@ -82,7 +82,7 @@ def delong_variance(counts: ScoreCounts) -> float:
 def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
     """Return a confidence interval of the AUC; see `aucdist.metrics.roc_auc_interval`."""
     check_level(level)
-    refuse_weights(counts)
+    check_unweighted(counts)
     area = auc(counts)
     fewest = min(counts.rows_pos, counts.rows_neg)
     misranked = min(area, 1 - area)
@@ -104,11 +104,11 @@ def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]],
 
     With few rows the variance is estimated badly, and is smallest in samples whose AUC is too high. It is shrunk towards that of
     independent AUCs of normal scores, by as much as `PRIOR_ROWS_OF_AREA` more rows would. The bounds are those of
-    `score_interval`, or of `unseen_bound` if the variance is 0 or the mean is 0 or 1.
+    `score_interval`, or of `zero_event_interval` if the variance is 0 or the mean is 0 or 1.
     """
     fewest = min(map(min, rows))
     if variance == 0 or area in (0.0, 1.0):
-        return Estimate(area, *unseen_bound(area, fewest, level), level, "exact-bound")
+        return Estimate(area, *zero_event_interval(area, fewest, level), level, "exact-bound")
     normal = float(normal_spread(np.array(area))) * sum(1 / n_pos + 1 / n_neg for n_pos, n_neg in rows) / len(rows) ** 2
     variance = (fewest * variance + PRIOR_ROWS_OF_AREA * normal) / (fewest + PRIOR_ROWS_OF_AREA)
     bounds = score_interval(area, variance, level, fewest + PRIOR_ROWS_OF_AREA - 1, normal_spread)
@@ -128,7 +128,7 @@ def normal_spread(area: ndarray) -> ndarray:
 
 def average_precision(counts: ScoreCounts) -> float:
     """Return the average precision; see `aucdist.metrics.average_precision_score`."""
-    pos, neg = (column[::-1].astype(np.float64) for column in exact_columns(counts))
+    pos, neg = (column[::-1].astype(np.float64) for column in class_counts(counts))
     flagged_pos = np.cumsum(pos)
     return dot(pos / flagged_pos[-1], flagged_pos / (flagged_pos + np.cumsum(neg)))
 
@@ -136,7 +136,7 @@ def average_precision(counts: ScoreCounts) -> float:
 def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
     """Return the average precision with its interval; see `aucdist.metrics.average_precision_interval`."""
     check_level(level)
-    refuse_weights(counts)
+    check_unweighted(counts)
     value, n_pos, n_neg = average_precision(counts), counts.rows_pos, counts.rows_neg
     if n_pos < MIN_ROWS:
         warnings.warn(
@@ -146,7 +146,7 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
             stacklevel=2,
         )
     if min(n_pos, n_neg) < 2 or value == 1.0:
-        return Estimate(value, *unseen_bound(value, min(n_pos, n_neg), level), level, "exact-bound")
+        return Estimate(value, *zero_event_interval(value, min(n_pos, n_neg), level), level, "exact-bound")
     pos_influence, neg_influence = precision_jackknife(counts)
     spread_pos = dot(counts.pos, pos_influence**2) * n_pos / (n_pos - 1)
     spread_neg = dot(counts.neg, neg_influence**2) * n_neg / (n_neg - 1)
@@ -186,7 +186,7 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     return pos_influence[::-1], neg_influence[::-1]
 
 
-def exact_columns(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
+def class_counts(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return pos and neg in a type that holds sums over twice the number of pairs; raise an InputError if a class has no rows."""
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         raise InputError(
@@ -202,16 +202,16 @@ def exact_columns(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
 # ---- the ROC curve and the precision-recall curve, with their bands ------------------------------------------------------------
 
 
-def flagged_at(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
+def cumulative_counts(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the weight of the flagged positives and negatives if the 0, 1, 2, ... highest scores are flagged."""
-    pos, neg = exact_columns(counts)
+    pos, neg = class_counts(counts)
     true, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
     return true, false
 
 
 def roc_curve(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return the false and the true positive rates from (0, 0) to (1, 1), one point per distinct score after the first one."""
-    true, false = flagged_at(counts)
+    true, false = cumulative_counts(counts)
     return false / false[-1], true / true[-1]
 
 
@@ -221,14 +221,14 @@ def roc_band(counts: ScoreCounts) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     Both rates are shares of independent rows, so each has Wilson's interval at the square root of 0.95 (Wilson, JASA
     22, 1927, 209-212). The confidence holds for each point separately, not for the whole curve.
     """
-    refuse_weights(counts)
+    check_unweighted(counts)
     fpr, tpr = roc_curve(counts)
     return (*wilson(fpr, counts.rows_neg, BAND_Z), *wilson(tpr, counts.rows_pos, BAND_Z))
 
 
 def pr_curve(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     """Return recall and precision, one point per distinct score from the highest one down."""
-    true, false = (flagged[1:] for flagged in flagged_at(counts))
+    true, false = (flagged[1:] for flagged in cumulative_counts(counts))
     return true / true[-1], true / (true + false)
 
 
@@ -238,6 +238,6 @@ def pr_band(counts: ScoreCounts) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     Recall is a share of the positives, precision a share of the rows with a score of at least the threshold. The intervals are
     those of `roc_band`, for rows drawn like these with the same share of positives.
     """
-    refuse_weights(counts)
-    (recall, precision), (true, false) = pr_curve(counts), flagged_at(counts)
+    check_unweighted(counts)
+    (recall, precision), (true, false) = pr_curve(counts), cumulative_counts(counts)
     return (*wilson(recall, counts.rows_pos, BAND_Z), *wilson(precision, (true + false)[1:], BAND_Z))

@@ -13,7 +13,7 @@ from aucdist.kernels.random import hash_ids
 from aucdist.maps import expander_of
 from aucdist.metrics.compare import Difference, corrected_t_test, t_test
 from aucdist.metrics.groups import GroupMetric
-from aucdist.metrics.intervals import unseen_bound
+from aucdist.metrics.intervals import zero_event_interval
 from aucdist.metrics.named import NAMED_METRICS, Metric
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
@@ -278,7 +278,7 @@ def interval(
     groups_test = shares and corrected_groups_test(shares, test_over_train)
     test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
-        return unseen_bound(test.value, fewest, LEVEL) if metric.largest == 1.0 else None
+        return zero_event_interval(test.value, fewest, LEVEL) if metric.largest == 1.0 else None
     return max(test.low, 0.0), min(test.high, metric.largest)
 
 

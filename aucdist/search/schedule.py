@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.with_solver import SOLVER_PREFIX, refuse_moved, solver_of
+from aucdist.estimators.with_solver import SOLVER_PREFIX, check_parameter_names, solver_of
 from aucdist.metrics.named import Metric
 from aucdist.search.choice import CLEAR_SE, MIN_FOLDS, FoldScore, Setting, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
@@ -240,7 +240,7 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
     for name, values in grid.items():
         # Whether the solver has its parameter is known at a point, which may name another solver.
         if name not in allowed and not name.startswith(SOLVER_PREFIX):
-            refuse_moved([name], estimator.solvers)
+            check_parameter_names([name], estimator.solvers)
             raise unknown(f"parameter of {type(estimator).__name__} in the grid:", name, allowed)
         if len(values) == 0:
             raise InputError(f"the grid has no values for {name}: give some, or leave {name} out")

@@ -215,7 +215,7 @@ def not_in_order(time: str) -> InputError:
     )
 
 
-def refuse_for_classes(config: Any) -> None:
+def check_keys_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
     if config.shapes.requested:
         raise InputError(

@@ -18,7 +18,7 @@ from aucdist.data.own_files import faults_of, pattern_of
 from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import SCHEME, enter, hide, require
-from aucdist.errors import InputError, Json, refuse_unknown_keys, unknown
+from aucdist.errors import InputError, Json, check_keys_known, unknown
 
 RUN_NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 """Names of runs and checkpoints, which become parts of paths."""
@@ -86,7 +86,7 @@ class Strict(BaseModel):
         if not isinstance(content, dict | BaseModel):
             raise ValueError(f"must be a mapping with keys such as {', '.join(list(cls.model_fields)[:4])}")
         if cls.model_config["extra"] == "forbid":
-            refuse_unknown_keys(content, cls.model_fields)
+            check_keys_known(content, cls.model_fields)
         for key, value in content.items() if isinstance(content, dict) else ():
             if isinstance(value, bool) and key in cls.model_fields:
                 kinds = kinds_of(cls.model_fields[key].annotation)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from aucdist.data.own_files import pattern_of
 from aucdist.errors import InputError, Json, unknown
-from aucdist.metrics.decisions import Costs, renamed
+from aucdist.metrics.decisions import Costs, with_current_keys
 from flows.config.loading import Cli, Rate, Strict, parse_yaml
 
 AUTO = "auto"
@@ -79,7 +79,7 @@ class ModelConfig(Strict):
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
         from aucdist import estimators  # here, because it loads scikit-learn and Numba
-        from aucdist.estimators.with_solver import refuse_moved
+        from aucdist.estimators.with_solver import check_parameter_names
 
         if self.estimator not in estimators.CLASSIFIERS:
             raise unknown("estimator", self.estimator, estimators.CLASSIFIERS)
@@ -95,7 +95,7 @@ class ModelConfig(Strict):
             _ = self.search_options
         for key in parameters:
             if key not in allowed:
-                refuse_moved([key], estimator.solvers)
+                check_parameter_names([key], estimator.solvers)
                 raise unknown(f"parameter of {self.estimator}:", key, allowed)
         estimator.set_params(**parameters)
         estimator.check_parameters()  # the ranges too, before the data is read
@@ -186,7 +186,9 @@ class OperatingPointConfig(Strict):
     cost: Annotated[
         CostConfig | None,
         # a text was typed on the command line
-        BeforeValidator(lambda value: renamed(parse_yaml(value, "--cost") if isinstance(value, str) else value)),
+        BeforeValidator(
+            lambda value: with_current_keys(parse_yaml(value, "--cost") if isinstance(value, str) else value)
+        ),
         Cli(metavar="COSTS"),
     ] = None
     """The costs of wrong decisions, as in `{false_positive: 1, miss: 40}`. The threshold minimises their total."""

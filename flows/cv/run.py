@@ -25,20 +25,12 @@ from aucdist.search.choice import FoldScore, Setting, choose, search_summary
 from aucdist.search.fold_scores import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
-from aucdist.selection import codes, duplicates, names_of_codes, refuse_straddling, take_column
+from aucdist.selection import check_groups_whole, codes, duplicates, names_of_codes, take_column
 from flows.compute.clusters import ResultCache, Stages, Workers, worker_memory
-from flows.config.data import DataConfig, refuse_for_classes, source_of
+from flows.config.data import DataConfig, check_keys_for_classes, source_of
 from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
-from flows.cv.jobs import (
-    JobResults,
-    JobSettings,
-    attempt,
-    fit_job,
-    fit_on_worker,
-    run_in_threads,
-    run_on_workers,
-)
+from flows.cv.jobs import JobResults, JobSettings, attempt, fit_job, fit_on_worker, run_in_threads, run_on_workers
 from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import FeatureEncoding, LazyRows, TrainTestRows
 from flows.rows.source import RowSource, check_monotone, open_source
@@ -117,7 +109,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
         rows, in_train, in_test = _take_column(rows, settings.groups)
         values, side = np.concatenate((in_train, in_test)), np.repeat([0, 1], [len(in_train), len(in_test)])
         group_codes, names = codes(values), names_of_codes(values, schema, settings.groups)
-        refuse_straddling(group_codes, side, "training and test rows", names)
+        check_groups_whole(group_codes, side, "training and test rows", names)
         groups = group_codes[: len(in_train)]
     elif settings.duplicates == "together":
         groups = duplicates(rows.train.block)
@@ -190,7 +182,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
             rows = source.prepare(workers, observer, stages)
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
-            refuse_for_classes(config)  # only now is it known that the shards have several classes
+            check_keys_for_classes(config)  # only now is it known that the shards have several classes
         full = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.lowest_grade)
         directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.points)]
         check_monotone(directions, search_rows.rows.schema)

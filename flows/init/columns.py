@@ -74,7 +74,7 @@ UNNAMED = re.compile(r"Unnamed: \d+")
 
 
 @dataclass
-class Guess:
+class ColumnGuess:
     """The content of a column.
 
     `kind`: how the column is used.
@@ -90,7 +90,7 @@ class Guess:
         none.
     `late`: for dates, the number of rows among the last ones, and of positive rows among these.
     `otherwise`: for an identifier, how it is used if no other column is left.
-    `doubt`: what is said of a number that may mark missing values, see `sentinel`.
+    `doubt`: what is said of a number that may mark missing values, see `missing_value_warning`.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Guess:
 def contents_of(
     table: pa.Table, positive: np.ndarray, spelling: Spelling | None = None, words: tuple[str, ...] = (),
     date_format: str | None = None,
-) -> tuple[list[Guess], Spelling]:  # fmt: skip
+) -> tuple[list[ColumnGuess], Spelling]:  # fmt: skip
     """Return what the columns of a table hold, and the spelling of numbers.
 
     A source has one date format, so dates of a second one are left out.
@@ -184,12 +184,12 @@ class Cells(NamedTuple):
     missing_number: np.ndarray
     date_formats: tuple[str | None, ...]
 
-    def column(self) -> Guess:
+    def column(self) -> ColumnGuess:
         """Return what the column holds."""
         rows, present = self.rows, ~self.missing
         if (n_present := present.sum()) == 0 or n_present == len(present) == 1:
             comment = f"one value: {self.texts[0]}" if n_present else "no values"
-            return Guess(self.name, "drop", comment, rows[self.missing].sum())
+            return ColumnGuess(self.name, "drop", comment, rows[self.missing].sum())
         column = self._number() or self._dates() or self._text()
         column.n_values, numeric = len(rows), (column.otherwise or column.kind) in ("number", "dates")
         absent = np.isin(self.texts, column.words) | (self.missing_number if numeric else self.missing)
@@ -203,7 +203,7 @@ class Cells(NamedTuple):
             self._look_for_leaks(column, absent)
         return column
 
-    def _number(self) -> Guess | None:
+    def _number(self) -> ColumnGuess | None:
         """Return a column of numbers, some of which may be missing; None if the column does not contain numbers."""
         name, rows, values = self.name, self.rows, self.number
         is_number = ~np.isnan(values)
@@ -217,7 +217,7 @@ class Cells(NamedTuple):
         different = np.unique(values)
         low, high, several, direction = different[0], different[-1], len(values) >= MIN_TIMES, None
         if not all(finite) or not np.isfinite(high - low):  # 1e999
-            return Guess(name, "drop", "some values are not finite")
+            return ColumnGuess(name, "drop", "some values are not finite")
         others = _others(words, n_others)
         if (values == np.floor(values)).all():
             texts = self.texts[is_number].tolist()
@@ -230,7 +230,7 @@ class Cells(NamedTuple):
                     return self._of_dates(is_number, dates, COMPACT_DAY, words, others)
             if single.is_identifier(name, different, present):
                 exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
-                return Guess(
+                return ColumnGuess(
                     name, "drop", _identifier(name, len(values), present, "numbers"), words=tuple(words),
                     otherwise="number" if exact else None,
                 )  # fmt: skip
@@ -245,12 +245,12 @@ class Cells(NamedTuple):
             zeros = rows[self.number == 0].sum()
             others += f"; 0 in {counted(zeros, 'row')}, the next value is {different[1]:.6g}: is it missing?"
         never_falls = several and bool((np.diff(self.number[self.of_rows]) >= 0).all())
-        return Guess(
+        return ColumnGuess(
             name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words), sorted=never_falls,
-            doubt=single.sentinel(different) if several else "", direction=direction,
+            doubt=single.missing_value_warning(different) if several else "", direction=direction,
         )  # fmt: skip
 
-    def _dates(self) -> Guess | None:
+    def _dates(self) -> ColumnGuess | None:
         """Return a column of dates; None if the column does not contain dates."""
         present = ~self.missing
         texts, rows = self.texts[present].tolist(), self.rows[present]
@@ -270,7 +270,7 @@ class Cells(NamedTuple):
 
     def _of_dates(
         self, present: np.ndarray, dates: list[datetime | None], form: str | None, words: list[str], others: str
-    ) -> Guess:
+    ) -> ColumnGuess:
         """Return a column of dates; `present`: the cells that `dates` are of; `others`: what the comment says of `words`."""
         known = [date for date in dates if date is not None]
         known_days = [date.date() for date in known]
@@ -282,13 +282,13 @@ class Cells(NamedTuple):
         before = np.delete(days, last)
         span = np.nanmax(before) - np.nanmin(before) + 1
         left_out = {part for part, least in MIN_SPAN_DAYS.items() if span < least} | (set() if timed else {"hour"})
-        return Guess(
+        return ColumnGuess(
             self.name, "dates", f"{min(known_days)} to {max(known_days)}{others}",
             parts=tuple(part for part in PARTS if part not in left_out), date_format=form, words=tuple(words),
             late=(rows[last].sum(), positives[last].sum()),
         )  # fmt: skip
 
-    def _text(self) -> Guess:
+    def _text(self) -> ColumnGuess:
         name, there = self.name, ~self.missing
         rows = self.rows[there]
         n, present = len(rows), rows.sum()
@@ -299,23 +299,23 @@ class Cells(NamedTuple):
         ):
             is_free = "".join(self.texts[there]).count(" ") >= MIN_BLANKS * n
             said = FREE_TEXT if is_free else "an identifier or names"
-            return Guess(name, "drop", f"{n:,} different strings in {counted(present, 'row')}: {said}")
+            return ColumnGuess(name, "drop", f"{n:,} different strings in {counted(present, 'row')}: {said}")
         if single.is_entity(name, n, present):
-            return Guess(
+            return ColumnGuess(
                 name, "drop", _identifier(name, n, present, "strings"),
                 otherwise="hashed" if n > MAX_DETECTED else "categorical",
             )  # fmt: skip
         if n > MAX_DETECTED:
-            return Guess(name, "hashed", f"{n:,} different strings")
+            return ColumnGuess(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self.texts[there].tolist(), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
-        return Guess(
+        return ColumnGuess(
             name,
             "categorical",
             f"{n}: {', '.join(f'{text} {texts[text]:,}' for text in often[:N_SHOWN])}{', ...' * (n > N_SHOWN)}",
         )
 
-    def _look_for_leaks(self, column: Guess, absent: np.ndarray) -> None:
+    def _look_for_leaks(self, column: ColumnGuess, absent: np.ndarray) -> None:
         """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
         rows, positives = self.rows, self.positives
         numbers, present = column.kind == "number", ~absent

@@ -14,7 +14,7 @@ from aucdist.data.formats.base import HEAD_BYTES, FilePart, Survey
 from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat
 from aucdist.data.formats.tables import distinct
-from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick, unique
+from aucdist.data.formats.text import as_utf8, check_names, first_row, found_encoding, looks_like_values, resolve_column
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import BOM, packing_of, unpacked
@@ -72,7 +72,7 @@ def first_rows(source: Source) -> FirstRows:
     names, start, line = csv_head(data, where, source)
     if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
         source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
-    pick(names, source.label, where, "label")  # check this before all cells are read
+    resolve_column(names, source.label, where, "label")  # check this before all cells are read
     text = csv_text(data[start:], where, source, names, line)
     columns = text.read(names, (), ())
     if source.header:
@@ -162,7 +162,7 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
         assert isinstance(file_format, ArrowFileFormat)
         table = file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where)
     table = filtered(table, source, where)
-    table = table.rename_columns(unique(table.column_names, where, source))
+    table = table.rename_columns(check_names(table.column_names, where, source))
     most = max(1000, MAX_CELLS // max(1, table.num_columns))
     return FirstRows(
         source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}",

@@ -15,7 +15,7 @@ from pydantic import field_validator
 
 from aucdist.data.formats.table_form import Spelling, TableForm
 from aucdist.data.formats.tables import distinct, parse_table, plain_values
-from aucdist.data.formats.text import pick
+from aucdist.data.formats.text import resolve_column
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
@@ -24,7 +24,7 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, N_SHOWN, TEST_SHARE, Guess, Kind, contents_of
+from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, N_SHOWN, TEST_SHARE, ColumnGuess, Kind, contents_of
 from flows.init.read import FirstRows, first_rows, survey_first_rows
 
 MAX_CLASSES = 20
@@ -164,7 +164,7 @@ def propose(
     positive, guessed, signs = _positive(source, labels, f"the label column {form.label!r} has", few, whole=whole)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
-            pick([name for name in names if name != form.label], column, where, key)
+            resolve_column([name for name in names if name != form.label], column, where, key)
     columns, spelling = _guesses(rows, form, signs, {form.groups, groups or ""})
     kept = _keep_needed(columns, time, where, f"{'' if output else SOURCE_PREFIX}hashed=")
     kinds = {c.name: c.kind for c in columns}
@@ -198,7 +198,7 @@ def propose(
     )  # fmt: skip
 
 
-def _keep_needed(columns: list[Guess], time: str | None, where: str, key: str) -> list[Guess]:
+def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: str) -> list[ColumnGuess]:
     """Use columns that were dropped, if no other one is left or the rows are split by them, and return these.
 
     `key`: with which an option keeps a column that is hashed.
@@ -255,7 +255,7 @@ def _positive(
 
 def _guesses(
     rows: FirstRows, form: TableForm, signs: np.ndarray, role_columns: set[str]
-) -> tuple[list[Guess], Spelling]:
+) -> tuple[list[ColumnGuess], Spelling]:
     """Return the use of each column, from the source or from its cells, and the spelling of numbers."""
     source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
@@ -272,9 +272,13 @@ def _guesses(
     for c in looked_at:
         if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
-    dropped = [pick(rows.columns.column_names, column, source.display_name, "drop") for column in source.drop or ()]
-    looked_at += [Guess(name, "drop", "as given") for name in dropped if name != form.label]
-    looked_at += [Guess(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
+    dropped = [
+        resolve_column(rows.columns.column_names, column, source.display_name, "drop") for column in source.drop or ()
+    ]
+    looked_at += [ColumnGuess(name, "drop", "as given") for name in dropped if name != form.label]
+    looked_at += [
+        ColumnGuess(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts
+    ]
     return looked_at, spelling
 
 
@@ -287,7 +291,9 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
-def _source_keys(source: Source, label: str, columns: list[Guess], spelling: Spelling, output: Path | None) -> Json:
+def _source_keys(
+    source: Source, label: str, columns: list[ColumnGuess], spelling: Spelling, output: Path | None
+) -> Json:
     """Return the keys of the source: those that were given, and what was found."""
     keys = _given_keys(source, output) | {"label": label}
     dates, hashed = ([c for c in columns if c.kind == kind] for kind in ("dates", "hashed"))
@@ -312,7 +318,7 @@ def _source_keys(source: Source, label: str, columns: list[Guess], spelling: Spe
     return keys | {key: value for key, value in spelled.items() if value}
 
 
-def _comments(columns: list[Guess], keys: Json) -> Json:
+def _comments(columns: list[ColumnGuess], keys: Json) -> Json:
     """Return the reason for the use of each column, by the key that names it. Comments on numbers follow all keys."""
     gaps = ", ".join(f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop")
     comments: Json = {
@@ -330,7 +336,13 @@ def _comments(columns: list[Guess], keys: Json) -> Json:
 
 
 def _test_rows(
-    columns: list[Guess], time: str | None, groups: str | None, signs: np.ndarray, notes: list[str], *, whole: bool
+    columns: list[ColumnGuess],
+    time: str | None,
+    groups: str | None,
+    signs: np.ndarray,
+    notes: list[str],
+    *,
+    whole: bool,
 ) -> list[str]:
     """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise.
 
@@ -406,11 +418,11 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     notes = []
     if whole and not source.of_each:
         from aucdist.data.shards.reading import read  # here, because tables need none of them
-        from aucdist.drift.leaks import leaks_of, sample_of
+        from aucdist.drift.leaks import column_warnings, sample_of
         from aucdist.engine.blocks import LocalBlocks
 
         data_set = read(source.model_copy(update={"positive": positive, "missing": "keep"}), name=name)
-        notes = leaks_of(sample_of(LocalBlocks([data_set.block])), data_set.schema)
+        notes = column_warnings(sample_of(LocalBlocks([data_set.block])), data_set.schema)
     return Description(text, surveyed.rows, whole, _shown(positive), guessed, kinds, {}, notes)
 
 

@@ -43,7 +43,7 @@ from aucdist.errors import Json, RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.selection import arrival, fold_numbers
+from aucdist.selection import fold_numbers, shuffled_order
 from flows.config.loading import AtLeastOne, Natural, Positive, Share, Strict, validated
 from flows.config.model import ModelConfig
 from flows.reproduce.page import NOT_RUN, ExperimentReport, PageTable
@@ -246,7 +246,8 @@ def train_and_test(task: Task) -> tuple[Block, Block]:
     data, protocol = read_dataset(task), task["protocol"]
     block, seeds = data.block, [block_seed(protocol["seed"], task["repeat"], k) for k in (0, 1)]
     if "folds" in protocol:
-        fold, order = fold_numbers(block.row_id, block.y, protocol["folds"], seeds[0]), arrival(block.row_id, seeds[1])
+        fold = fold_numbers(block.row_id, block.y, protocol["folds"], seeds[0])
+        order = shuffled_order(block.row_id, seeds[1])
         train, test = order[fold[order] != task["fold"]], np.flatnonzero(fold == task["fold"])
     else:
         train, test = split(block, protocol["test"], seeds[0])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 from pydantic import Field
 
 from aucdist.data.own_files import jsonable
-from aucdist.data.sources import refuse_absent
+from aucdist.data.sources import check_installed
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, Json, RunError, as_input_error, error_text, unknown
 from aucdist.extras import load_optional
@@ -148,7 +148,7 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
     datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
     if absent := [version.name for version in datasets.values() if not version.present]:
         if len(absent) == len(datasets):
-            refuse_absent(absent)
+            check_installed(absent)
         observer.note(f"left out, because the data are not on this machine: {', '.join(dict.fromkeys(absent))}")
     results_of_tasks = _results(config, versions, folder, observer)
     observer.stage("publish")

@@ -15,13 +15,13 @@ from aucdist.data.formats.base import feature_names
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap, open_rows, read
-from aucdist.data.sources import Source, refuse_absent
+from aucdist.data.sources import Source, check_installed
 from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions
-from aucdist.metrics.decisions import COST_COLUMN, refuse_no_cost
+from aucdist.metrics.decisions import COST_COLUMN, check_costs_not_zero
 from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.model import OperatingPointConfig
@@ -57,7 +57,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         its folds.
     Raises InputError if the data set cannot be opened as configured.
     """
-    refuse_absent(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
+    check_installed(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
     if n_blocks is not None and n_blocks > MAX_BLOCKS:
         raise InputError(
             f"`blocks` is {n_blocks}; at most {MAX_BLOCKS} are possible, and a few for each worker are enough"
@@ -192,7 +192,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
             label_costs[signs == side].sum() if value == COST_COLUMN else value
             for side, value in ((-1, costs.false_positive), (1, costs.miss))
         )
-        refuse_no_cost(
+        check_costs_not_zero(
             negative_cost, positive_cost, f"{name}operating_point.cost: in the cost column of the training rows, "
         )
 

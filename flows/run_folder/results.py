@@ -28,11 +28,11 @@ from aucdist.metrics.decisions import (
     CostCounts,
     Costs,
     DecisionCosts,
+    adjust_for_ties,
     confusion,
     expected_cost,
     expected_cost_interval,
     g_mean,
-    kept_with_ties,
     mean_cost,
     mean_cost_difference,
     operating_point,
@@ -363,7 +363,7 @@ def threshold_by(
     """Return the threshold that meets a requirement on rows, on the scale of their scores, and its guarantee if requested.
 
     `per_day`: the number of these rows in a day, if it is known.
-    `fitted`: where these scores are out of fold, those by the model that is used; see `kept_with_ties`.
+    `fitted`: where these scores are out of fold, those by the model that is used; see `adjust_for_ties`.
     Raises InputError if no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
     """
     if isinstance(counts, CostCounts):
@@ -372,7 +372,7 @@ def threshold_by(
     guarantee = None if config.confidence is None else guaranteed_threshold(counts, config.confidence, **requirement)
     threshold = threshold_at(counts, **requirement) if guarantee is None else guarantee.threshold
     if fitted is not None:
-        threshold = kept_with_ties(fitted, threshold, *requirement.popitem())
+        threshold = adjust_for_ties(fitted, threshold, *requirement.popitem())
     return threshold, guarantee
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.cluster import CheckpointConfig, ClusterConfig, NoCluster, S3Option
-from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
+from flows.config.data import CacheMode, DataConfig, DataFileOptions, check_keys_for_classes, is_yaml, source_from_name
 from flows.config.loading import (
     CountOption,
     Name,
@@ -81,7 +81,7 @@ class RunConfig(Strict):
             if self.cluster.kind == "local" and not has_bokeh():
                 raise InputError(no_bokeh("here"))
         if self.data.of_each:
-            refuse_for_classes(self)
+            check_keys_for_classes(self)
         data, point = self.data, self.operating_point
         if point is None:
             return

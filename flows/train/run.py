@@ -29,7 +29,7 @@ from aucdist.report.text import parameters_text, value_text
 from aucdist.search.fold_scores import training_rows
 from aucdist.search.folds import gathered
 from flows.compute.clusters import Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
-from flows.config.data import refuse_for_classes, source_of
+from flows.config.data import check_keys_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
@@ -227,7 +227,7 @@ def open_training_rows(config: TrainConfig, observer: RunObserver, stages: Stage
         """Return the encoded rows, and the model of the configuration."""
         rows = source.prepare(workers, observer, stages)
         if rows.sets is not None:
-            refuse_for_classes(config)  # the configuration does not say that shards have several
+            check_keys_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
         return rows, config.model, None
 

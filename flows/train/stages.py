@@ -17,14 +17,14 @@ import numpy as np
 from aucdist import __version__
 from aucdist.data.own_files import json_digest
 from aucdist.data.storage.files import absolute, names_in, remove
-from aucdist.drift.leaks import RowDigests, count_known, leaks, row_digests
+from aucdist.drift.leaks import RowDigests, count_known, leak_warnings, row_digests
 from aucdist.drift.profile import Profile, fit_columns, score_bins
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import out_of_fold
-from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
+from aucdist.estimators.fitting import FitResult, WarmStart, fit_rows, give_warnings
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, map_for_model
 from aucdist.metrics.decisions import CostCounts, Costs, best_threshold
@@ -193,8 +193,8 @@ def fit(
     train: AnyBlocks,
     observer: RunObserver,
     checkpoints: Checkpoints | None,
-    starts: Sequence[Start | None] | None,
-) -> tuple[Any, list[Fit]]:
+    starts: Sequence[WarmStart | None] | None,
+) -> tuple[Any, list[FitResult]]:
     """Return the fitted estimator, and the results of the fit of each class.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
@@ -217,7 +217,7 @@ def fit(
 
 def evaluate_fits(
     estimator: Any,
-    fits: Sequence[Fit],
+    fits: Sequence[FitResult],
     blocks: TrainTestBlocks,
     observer: RunObserver,
     point: OperatingPointConfig | None,
@@ -248,7 +248,8 @@ def evaluate_fits(
         if held_out is not None:
             threshold_counts = score_counts(model, held_out, own_costs)
         elif set_on == "out_of_fold":
-            threshold_counts = fit.unseen if fit.unseen and own_costs is None else out_of_fold(model, rows, own_costs)
+            threshold_counts = fit.out_of_fold_counts if own_costs is None else None
+            threshold_counts = threshold_counts or out_of_fold(model, rows, own_costs)
         if point is not None:
             with errors_name_class(estimator, k):
                 fitted = train if set_on == "out_of_fold" else None
@@ -321,7 +322,7 @@ def profile(
     return Profile(
         rows.train.n_samples, rows.train.n_features, columns, None if several else bins[0], checked, known,
         class_scores=dict(zip(rows.schema.classes, bins, strict=False)),
-    ), digests, () if several else leaks(train, test, rows.schema, known=known, checked=checked)  # fmt: skip
+    ), digests, () if several else leak_warnings(train, test, rows.schema, known=known, checked=checked)  # fmt: skip
 
 
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
@@ -329,7 +330,7 @@ def profile(
 
 def start_weights(
     model: LinearModel, estimator: Any, rows: TrainTestRows, observer: RunObserver
-) -> list[Start | None] | None:
+) -> list[WarmStart | None] | None:
     """Return the start of the fit of each class: the weights of a model if the features are the same. A note reports it.
 
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
@@ -351,7 +352,7 @@ def start_weights(
         observer.note(f"the fit starts from zero: {cannot}")
         return None
     before, now = (1.0 if scaling.factor is None else scaling.factor for scaling in (old, new))
-    known = [Start(weights.coef * before / now, weights.intercept) for weights in model.weights]
+    known = [WarmStart(weights.coef * before / now, weights.intercept) for weights in model.weights]
     if rows.sets is None:
         observer.note("the fit starts from the weights in use")
         return [*known]

@@ -12,8 +12,16 @@ from aucdist.data.block import Block, into_blocks
 from aucdist.data.dataset import Schema
 from aucdist.data.split import split
 from aucdist.drift import leaks as module
-from aucdist.drift.columns import alone, auc_and_deviation, auc_and_revealing_value, is_identifier
-from aucdist.drift.leaks import ColumnRanking, Sample, leaks, leaks_of, rank_by_each_column, sample_of, times_of
+from aucdist.drift.columns import auc_and_deviation, auc_and_revealing_value, auc_of_column, is_identifier
+from aucdist.drift.leaks import (
+    ColumnRanking,
+    Sample,
+    column_warnings,
+    date_warnings,
+    leak_warnings,
+    rank_by_each_column,
+    sample_of,
+)
 from aucdist.engine.blocks import LocalBlocks
 
 N = 400
@@ -31,7 +39,7 @@ def schema(names: list[str], categories: dict[str, tuple[str, ...]] | None = Non
 
 
 def auc_alone(values: np.ndarray, positive: np.ndarray) -> float:
-    return alone(values, np.ones(len(values)), positive.astype(float))
+    return auc_of_column(values, np.ones(len(values)), positive.astype(float))
 
 
 def test_training_rows_repeat_the_warning_about_a_column_whose_auc_is_just_lower() -> None:
@@ -41,7 +49,7 @@ def test_training_rows_repeat_the_warning_about_a_column_whose_auc_is_just_lower
         values[positive.nonzero()[0][:misplaced]] = -1.0 - np.arange(misplaced)
         area = auc_alone(values, positive)
         assert area == pytest.approx(1 - misplaced / 500)
-        said = "".join(leaks_of(sample({"v": values}, positive), schema(["v"])))
+        said = "".join(column_warnings(sample({"v": values}, positive), schema(["v"])))
         assert (f"Column 'v' alone has an AUC of {area:.4f}" in said) == reported
 
 
@@ -112,7 +120,7 @@ def test_columns_that_give_the_label_away() -> None:
     ranked = rank_by_each_column(sample(columns), described)
     assert list(ranked) == ["noise", "copy", "nearly", "k", "when"]
     assert (ranked["copy"].auc, ranked["k"].auc, ranked["when"].auc) == (1.0, 1.0, 1.0)
-    said = leaks_of(sample(columns), described)
+    said = column_warnings(sample(columns), described)
     assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
     assert "tells the classes apart without an error" in said[0]
     assert "drop: [copy]" in said[0]
@@ -140,7 +148,7 @@ def test_categories_of_few_rows_prove_nothing() -> None:
 def test_a_failure_mode_is_named() -> None:
     mode = (POSITIVE & (np.arange(N) % 4 == 0)).astype(float)
     columns = {"wear": mode * 3.0 - 1.0, "k=heat": mode, "k=none": 1.0 - mode, "noise": RANDOM.normal(size=N)}
-    said = leaks_of(sample(columns), schema(list(columns), {"k": ("heat", "none")}))
+    said = column_warnings(sample(columns), schema(list(columns), {"k": ("heat", "none")}))
     n = int(mode.sum())
     assert [text.partition(". ")[0] for text in said] == [
         f"Column 'k': of {n} rows with the value heat, {n} are positive",
@@ -151,17 +159,18 @@ def test_a_failure_mode_is_named() -> None:
 
 def test_noise_is_not_named() -> None:
     columns = {f"x{j}": RANDOM.normal(size=N) for j in range(30)}
-    assert leaks_of(sample(columns), schema(list(columns))) == []
+    assert column_warnings(sample(columns), schema(list(columns))) == []
 
 
 def test_identifiers_and_order() -> None:
     columns = {"user_id": RANDOM.permutation(N), "x": RANDOM.normal(size=N), "count": np.arange(N) * 2.0}
-    said = leaks_of(sample(columns), schema(list(columns)))
+    said = column_warnings(sample(columns), schema(list(columns)))
     assert [text.split("'")[1] for text in said] == ["user_id", "count"]
     dated = sample({"at.hour": RANDOM.normal(size=N), "at.days": np.arange(N) * 1.0})
-    assert leaks_of(dated, schema(["at.hour", "at.days"], dates={"at": ("hour", "days")})) == []  # no column to drop
+    # There is no column to drop.
+    assert column_warnings(dated, schema(["at.hour", "at.days"], dates={"at": ("hour", "days")})) == []
     ordered = np.sort(POSITIVE)
-    (text,) = leaks_of(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
+    (text,) = column_warnings(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
     assert text.startswith("The rows are in the order of their classes")
 
 
@@ -169,15 +178,15 @@ def test_training_rows_that_are_later_than_test_rows() -> None:
     described = schema(["at.days"], dates={"at": ("days",)})
     days = np.arange(N, dtype=float)
     early, late = sample({"at.days": days}), sample({"at.days": days + N})
-    assert times_of(early, late, described) == []
-    (text,) = times_of(early, early, described)
+    assert date_warnings(early, late, described) == []
+    (text,) = date_warnings(early, early, described)
     assert "50% of the training rows are later than half of the test rows" in text
-    assert "100% of the training rows" in times_of(late, early, described)[0]
+    assert "100% of the training rows" in date_warnings(late, early, described)[0]
 
 
 def test_known_rows() -> None:
     train = LocalBlocks([Block.of(RANDOM.normal(size=(N, 1)), np.where(POSITIVE, 1, -1))])
-    said = [leaks(train, None, schema(["x"]), known=known, checked=100) for known in (0, 1, 30)]
+    said = [leak_warnings(train, None, schema(["x"]), known=known, checked=100) for known in (0, 1, 30)]
     assert said[0] == said[1] == ()  # up to 1 % is counted under "Data" only
     assert said[2][0].startswith(
         "30 % of the test rows that were compared with the training rows have the same features as a training row (30 of 100)."

@@ -17,7 +17,7 @@ from distributed import Client
 from support.chains import EXPECTED, N_BLOCKS, VALUES, add, chain_of, load, rows
 
 from aucdist.data.block import into_blocks
-from aucdist.data.storage.scratch import NamelessFile
+from aucdist.data.storage.scratch import AnonymousFile
 from aucdist.engine import worker_calls, worker_part
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.worker_calls import Call
@@ -416,7 +416,7 @@ def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mo
 
 def test_calls_are_as_they_were_when_they_were_made():
     w = np.zeros(3)
-    call = Call(add, (w,), NamelessFile())
+    call = Call(add, (w,), AnonymousFile())
     w += 1
     (_, (sent,)) = worker_part.unpack(call.data)
     assert sent.tolist() == [0, 0, 0]

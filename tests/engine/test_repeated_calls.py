@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.chains import N_BLOCKS, load
 
-from aucdist.data.storage.scratch import NamelessFile
+from aucdist.data.storage.scratch import AnonymousFile
 from aucdist.engine.blocks import LocalBlocks, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import in_threads
@@ -87,7 +87,7 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(mortal, vie
 
 def test_the_file_ends_with_the_last_call_in_it(monkeypatch):
     monkeypatch.setattr("aucdist.engine.worker_calls.MAX_CALL_BYTES", 400)
-    kept = [Call(start, (np.full(20, 1.0),), NamelessFile())]
+    kept = [Call(start, (np.full(20, 1.0),), AnonymousFile())]
     kept += [Call(start, (np.full(size, 2.0),), kept[0].file) for size in (100, 200)]
     before = [call.data for call in kept]
     for call in kept:

@@ -98,10 +98,10 @@ def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():
     model = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration="logit")
     (fit,) = fit_rows(model, blocks)
     expected = out_of_fold(model, blocks)
-    np.testing.assert_array_equal(fit.unseen.values, expected.values)
-    np.testing.assert_array_equal(fit.unseen.pos, expected.pos)
+    np.testing.assert_array_equal(fit.out_of_fold_counts.values, expected.values)
+    np.testing.assert_array_equal(fit.out_of_fold_counts.pos, expected.pos)
     (fit,) = fit_rows(model.set_params(calibration=None), blocks)
-    assert fit.unseen is None
+    assert fit.out_of_fold_counts is None
     assert not hasattr(model, "probability_")
 
 

@@ -10,7 +10,7 @@ import aucdist
 from aucdist.data.block import Block, into_blocks
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.estimators.conditioning import diagnosis, shifted
+from aucdist.estimators.conditioning import centre_far_columns, diagnosis
 
 CONSTANTS = [1.7e18, 1e15 / 3]
 
@@ -101,7 +101,7 @@ def test_every_kind_of_blocks_gives_the_same_bits(rows, make):
 def test_sparse_rows_stay_sparse(rows):
     X, y = rows
     X = sp.csr_array(np.column_stack([X * (np.abs(X) > 1), np.full(len(y), 1e9)]))
-    blocks, _ = shifted(LocalBlocks([Block.of(X, y)]))
+    blocks, _ = centre_far_columns(LocalBlocks([Block.of(X, y)]))
     made = blocks.reduce(_rows)["rows"][0]
     assert sp.issparse(made)
     assert made.nnz == X.nnz
@@ -112,7 +112,7 @@ def test_sparse_rows_stay_sparse(rows):
 def test_the_shift_is_exact_in_float32():
     column = (2e8 + 16.0 * np.arange(40)).astype(np.float32)
     block = Block.of(column[:, np.newaxis], np.where(np.arange(40) < 20, 1, -1))
-    blocks, _ = shifted(LocalBlocks([block]))
+    blocks, _ = centre_far_columns(LocalBlocks([block]))
     made = blocks.reduce(_rows)["rows"][0]
     assert made.dtype == np.float32
     np.testing.assert_array_equal(np.diff(made[:, 0]), np.full(39, 16.0))
@@ -123,7 +123,7 @@ def test_columns_near_0_are_left_alone(rows):
     X, y = rows
     X = np.column_stack([X, np.ones(len(y)), np.zeros(len(y)), 2000 + 30 * X[:, 0]])
     blocks = LocalBlocks([Block.of(X, y)])
-    assert shifted(blocks) == (blocks, None)
+    assert centre_far_columns(blocks) == (blocks, None)
 
 
 def test_a_penalised_intercept_sees_a_shift(rows):

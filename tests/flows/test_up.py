@@ -50,7 +50,7 @@ def test_port_that_is_taken_is_refused(folder: Path) -> None:
 def test_env_of_a_server_that_was_killed_is_removed(folder: Path) -> None:
     port = free_port()
     Path(".env").write_text(f"{up.ENV_FILE_MARK}\nPREFECT_API_URL=http://127.0.0.1:{port}/api\n")
-    up._refuse_second(port)
+    up._check_single_server(port)
     assert not Path(".env").exists()
 
 

@@ -231,7 +231,7 @@ def test_ties_of_the_model_that_is_used_keep_what_other_scores_chose(data, name,
     weight = np.array(data.draw(st.lists(st.sampled_from([0.25, 0.5, 2.0]), min_size=3 * n, max_size=3 * n)))
     weight = weight if weighted else np.ones(3 * n)
     chosen = data.draw(st.floats(-2, n + 1))
-    threshold = decisions.kept_with_ties(ScoreCounts.from_scores(y, tied, weight), chosen, name, value)
+    threshold = decisions.adjust_for_ties(ScoreCounts.from_scores(y, tied, weight), chosen, name, value)
     counted = {"fpr": y < 0, "recall": y > 0, "alerts": np.full(3 * n, True)}[name]
     share = weight[counted & (tied > threshold)].sum() / weight[counted].sum()
     assert share >= value - 1e-12 if name == "recall" else share <= value + 1e-12
@@ -241,14 +241,14 @@ def test_ties_of_the_model_that_is_used_keep_what_other_scores_chose(data, name,
 
 def test_scores_of_single_rows_do_not_raise_a_threshold():
     rows = np.array([-1, 1] * 10), np.arange(20.0)
-    assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 4.5
+    assert decisions.adjust_for_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 4.5
     rows[1][10:12] = 10.0  # six rows or more are flagged with these two, but only two may be
-    assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 11.0
-    assert decisions.kept_with_ties(ScoreCounts.from_scores(*rows), 4.5, "precision", 0.9) == 4.5
+    assert decisions.adjust_for_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 11.0
+    assert decisions.adjust_for_ties(ScoreCounts.from_scores(*rows), 4.5, "precision", 0.9) == 4.5
 
 
 def test_weights_alone_do_not_move_a_threshold():
     y, weight = np.repeat([1, -1], [5, 15]), np.arange(1.0, 21.0)
     apart, equal = (ScoreCounts.from_scores(y, np.arange(20.0) // n, weight) for n in (1, 2))
-    assert decisions.kept_with_ties(apart, 4.5, "alerts", 0.1) == 4.5
-    assert decisions.kept_with_ties(equal, 4.5, "alerts", 0.1) > 4.5
+    assert decisions.adjust_for_ties(apart, 4.5, "alerts", 0.1) == 4.5
+    assert decisions.adjust_for_ties(equal, 4.5, "alerts", 0.1) > 4.5

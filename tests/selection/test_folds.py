@@ -69,11 +69,11 @@ def test_what_cannot_be_dealt_is_refused(y, n_folds, said):
 
 def test_arrival_is_an_order_of_the_ids():
     ids = np.arange(1000) * 7
-    order = selection.arrival(ids, 1)
+    order = selection.shuffled_order(ids, 1)
     assert sorted(order) == list(range(1000))
     shuffled = ids[::-1]
-    assert shuffled[selection.arrival(shuffled, 1)].tolist() == ids[order].tolist()
-    assert selection.arrival(ids, 2).tolist() != order.tolist()
+    assert shuffled[selection.shuffled_order(shuffled, 1)].tolist() == ids[order].tolist()
+    assert selection.shuffled_order(ids, 2).tolist() != order.tolist()
     assert abs(np.corrcoef(order, np.arange(1000))[0, 1]) < 0.1
 
 
@@ -143,7 +143,7 @@ def test_groups_within_the_parts_of_time_are_fine():
     folds = selection.partition(np.arange(30), y, 2, 0, time=time, groups=np.arange(30) // 10)
     assert folds.part.tolist() == np.repeat([0, 1, 2], 10).tolist()
     with pytest.raises(InputError, match="1 groups straddle here"):
-        selection.refuse_straddling(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")
+        selection.check_groups_whole(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")
 
 
 @pytest.mark.parametrize("gap", [0, 1, 7])

@@ -26,7 +26,7 @@ from aucdist.data.formats.base import FilePart, Parsed
 from aucdist.data.formats.source_fields import RowFilter, SourceFields
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import parse_table
-from aucdist.data.formats.text import pick, unique
+from aucdist.data.formats.text import check_names, resolve_column
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import ALWAYS_ALLOWED, SURELY_ALLOWED, TRUSTED, check_fits, check_growth
 from aucdist.errors import InputError, as_input_error, first_line
@@ -75,7 +75,7 @@ def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
     import pandas as pd
 
     frame = frame.rename(columns=str)
-    names = unique(list(frame.columns), where)
+    names = check_names(list(frame.columns), where)
     for name, kind in zip(names, frame.dtypes, strict=True):
         if isinstance(kind, pd.SparseDtype):
             frame[name] = frame[name].astype(kind.subtype)
@@ -175,7 +175,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
     """
     with _parquet_file(part, data) as (file, parquet):
         stored = _names(parquet, part.url)
-        names = unique(stored, part.where, source)
+        names = check_names(stored, part.where, source)
         form, stored_as = TableForm.of(source, schema, names, part.where), dict(zip(names, stored, strict=True))
         read, texts = ([stored_as[name] for name in columns] for columns in (form.columns, form.texts))
         table, first, where = _matching(parquet, file, source, part, read, texts)
@@ -185,7 +185,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
     """Parse the columns of an Arrow table. The other parameters and the errors are those of `parse_parquet`."""
-    names = unique(table.column_names, where, source)
+    names = check_names(table.column_names, where, source)
     form = TableForm.of(source, schema, names, where)
     table = filtered(table, source, where).rename_columns(names)
     where += f", where {source.where}" * (source.where is not None)
@@ -244,7 +244,7 @@ def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[p
 def _condition(conditions: Sequence[RowFilter], names: Sequence[str], where: str) -> pc.Expression:
     """Return conditions on columns as an Arrow expression."""
     for column, _, _ in conditions:
-        pick(names, column, where, "where")
+        resolve_column(names, column, where, "where")
     return pq.filters_to_expression([tuple(c) for c in conditions])
 
 
@@ -275,7 +275,7 @@ def _conditions_explained(where: str) -> AbstractContextManager[None]:
 
 def _names(file: pq.ParquetFile, url: str) -> list[str]:
     """Return the columns of a file, followed by its partition columns."""
-    return list(dict.fromkeys([*unique(file.schema_arrow.names, files.shown(url)), *path_values(url)]))
+    return list(dict.fromkeys([*check_names(file.schema_arrow.names, files.shown(url)), *path_values(url)]))
 
 
 def _matching(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
-from aucdist.data.formats.text import unique
+from aucdist.data.formats.text import check_names
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import NO_MORE_KEYS, Count
 from aucdist.data.storage import files
@@ -216,7 +216,9 @@ def feature_names(
     return [feature for name in columns for feature in made.get(name, [name])]
 
 
-def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int) -> None:
+def check_not_identifiers(
+    source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int
+) -> None:
     """Raise an InputError if a column has too many categories.
 
     The limit is lower for columns that were detected (``categorical: auto``).
@@ -299,7 +301,7 @@ class Format(ABC):
 
     def feature_names(self, survey: Survey) -> tuple[str, ...]:
         """Return the names of the features of a data set; by default those of the columns and their categories."""
-        return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
+        return tuple(check_names(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
         """Return whether rows become CSR if the source states no layout. By default they do if columns are hashed."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from aucdist.data.formats.base import OF_COLUMNS, OF_TABLES, FileFormat, FilePart, LineFormat, Parsed, TableFormat
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, pick, rows_of_cells, unique
+from aucdist.data.formats.text import BLANKS, as_utf8, check_names, first_row, not_utf8, resolve_column, rows_of_cells
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 
@@ -271,13 +271,17 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     separator, quote = separator_of(source), QUOTES[source.quote]
     next_line, cells, end = first_row(data, where, separator, start=start, encoding=encoding, quote=quote)
     if not source.header:
-        return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where, source), start, 1 + skip
+        return (
+            check_names(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where, source),
+            start,
+            1 + skip,
+        )
     try:
         first = first_row(data, where, separator, start=end, encoding=encoding, quote=quote)[1]
     except InputError:  # there are no rows, or reading the rows will report the error
         first = None
     if not any(cells):
-        return unique(cells, where), end, next_line
+        return check_names(cells, where), end, next_line
     if first is not None and len(first) == len(cells) + 1 and first[-1]:
         cells = ["", *cells]
     named = [cell or ("index" if i == 1 and "index" not in cells else f"x{i}") for i, cell in enumerate(cells, 1)]
@@ -288,7 +292,7 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
             n_repeated += 1
             named[j] = f"{name}.{n_repeated}"
         seen.add(named[j])
-    return unique(named, where, source), end, next_line
+    return check_names(named, where, source), end, next_line
 
 
 class KeelFormat(FileFormat):
@@ -317,13 +321,18 @@ class KeelFormat(FileFormat):
             raise InputError(
                 f"{where}: there are several outputs ({', '.join(outputs)}); name one of them with `label`"
             )
-        label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
+        label = resolve_column(names, outputs[0] if source.label is None else source.label, where, "label")
         inputs = roles.get("input") or [name for name in names if name not in outputs]
         if schema is not None:  # As with other tables, a model reads its own columns and ignores others.
             inputs = [name for name in schema.columns() if name in names]
         form = TableForm.of(source.model_copy(update={"label": label}), schema, names, where)
-        others = {label, form.groups, form.cost, *(pick(names, name, where, "drop") for name in source.drop or ())}
-        features = tuple(pick(names, name, where, "@inputs") for name in inputs if name not in others)
+        others = {
+            label,
+            form.groups,
+            form.cost,
+            *(resolve_column(names, name, where, "drop") for name in source.drop or ()),
+        }
+        features = tuple(resolve_column(names, name, where, "@inputs") for name in inputs if name not in others)
         texts = set(form.categorical)
         if schema is None:
             texts |= {name for name in features if domains[name]}
@@ -374,7 +383,7 @@ def _keel_header(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], d
                     "`name integer`: correct the line, or give the `format` of the file"
                 )
             domain, name = match["domain"], match["name"].strip("'\"")
-            unique([*domains, name], f"{where}, line {number}")
+            check_names([*domains, name], f"{where}, line {number}")
             if domain.startswith("{"):
                 domains[name] = tuple(
                     (a or b or c).strip() for a, b, c in ARFF_VALUE.findall(domain[1:-1].strip()) if a or b or c

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, feature_names, refuse_identifiers
+from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, check_not_identifiers, feature_names
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
 from aucdist.data.label_sets import places, sets_of_topics
-from aucdist.data.labels import above_lowest, choose_each, choose_positive
+from aucdist.data.labels import above_lowest, choose_classes, choose_positive
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
 
@@ -66,7 +66,7 @@ def resolve_source_and_schema(
         raise InputError(f"{total.where} has no rows: name data with at least one row")
     if schema is None:
         categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
-        refuse_identifiers(source, total.where, categories, total.rows)
+        check_not_identifiers(source, total.where, categories, total.rows)
         names = FORMATS[source.format](source).feature_names(replace(total, categories=categories))
         if not names:
             raise InputError(
@@ -75,7 +75,7 @@ def resolve_source_and_schema(
         topics, graded = source.labels == "topics", source.labels == "grades"
         if source.of_each and not graded:
             topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
-            classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
+            classes = choose_classes(total.classes, topics_to_fit, name, topics=topics)
             sides, sets = (classes[:1], classes[1:]), sets_of_topics(total.labels if topics else (), classes)
         else:
             sides = (above_lowest if graded else choose_positive)(total.classes, source.positive, name)

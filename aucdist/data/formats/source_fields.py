@@ -9,7 +9,7 @@ from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
 from aucdist.data.own_files import MORE_KEYS, PositiveCount, Sha256, pattern_of
 from aucdist.data.storage.urls import FreeText, Location, shown
-from aucdist.errors import Json, refuse_unknown_keys
+from aucdist.errors import Json, check_keys_known
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
@@ -177,7 +177,7 @@ class SourceFields(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, content: Any) -> Any:
-        refuse_unknown_keys(content, cls.model_fields)
+        check_keys_known(content, cls.model_fields)
         return content
 
     @field_validator("where")

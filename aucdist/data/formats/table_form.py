@@ -18,7 +18,7 @@ import numpy as np
 
 from aucdist.data.dataset import PARTS, DatePart, Schema
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import hint, is_number, pick
+from aucdist.data.formats.text import header_advice, is_number, resolve_column
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
@@ -205,7 +205,7 @@ def are_dates(texts: Iterable[str]) -> bool:
     return next(dates, None) is not None and all(dates)
 
 
-def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], where: str) -> None:
+def check_not_dates(names: Sequence[str], texts: Mapping[str, "Texts"], where: str) -> None:
     """Raise an InputError if a column that was detected as categorical contains dates.
 
     Each date would become a category of its own.
@@ -296,7 +296,9 @@ class TableForm:
         Raises InputError if a column does not exist.
         """
         role_columns = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
-        roles = {key: pick(names, column, where, key) for key, column in role_columns.items() if column is not None}
+        roles = {
+            key: resolve_column(names, column, where, key) for key, column in role_columns.items() if column is not None
+        }
         for key, other in itertools.combinations(roles, 2):
             if roles[key] == roles[other]:  # one key names the column, the other gives its position
                 raise InputError(
@@ -309,20 +311,20 @@ class TableForm:
             if absent:
                 raise InputError(
                     f"{where} has no column{'s' * (len(absent) > 1)} {listed(map(repr, absent))}, which the "
-                    f"model needs; it has: {listed(names)}. Add what is missing, or use a model without it{hint(names)}"
+                    f"model needs; it has: {listed(names)}. Add what is missing, or use a model without it{header_advice(names)}"
                 )
-            kept = [pick(names, name, where, "keep") for name in source.keep]
+            kept = [resolve_column(names, name, where, "keep") for name in source.keep]
         not_features = {label, groups, *([] if source.keep else [cost])}
-        not_features |= {pick(names, name, where, "drop") for name in source.drop or ()}
+        not_features |= {resolve_column(names, name, where, "drop") for name in source.drop or ()}
         features = tuple(name for name in kept if name not in not_features)
         keys = source if schema is None else schema
-        hashed = {pick(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
-        dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}
+        hashed = {resolve_column(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
+        dates = {resolve_column(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}
         guess, categorical = schema is None and source.categorical == "auto", set[str]()
         if schema is not None:
             categorical = set(schema.categories) & set(features)
         elif source.categorical != "auto":
-            categorical = {pick(features, column, where, "categorical") for column in source.categorical}
+            categorical = {resolve_column(features, column, where, "categorical") for column in source.categorical}
         return cls(
             label, features, categorical, guess, hashed, schema.categories if schema else {}, source.missing == "keep",
             source.dtype, dates, source.date_format, source.unknown, Spelling.of(source), groups, cost,

@@ -21,10 +21,10 @@ from aucdist.data.formats.table_form import (
     ZERO_DATE,
     TableForm,
     category_key,
+    check_not_dates,
     date_numbers,
     is_finite_number,
     problem_with_date,
-    refuse_dates,
 )
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, describe_bad_number
 from aucdist.data.labels import Labels, listed, numbers_of_texts
@@ -59,7 +59,7 @@ def parse_table(columns: pa.Table, form: TableForm, where: str, place: CellPlace
         return reader.table()
     texts = {name for name in form.numbers if name != form.cost and not reader.holds_numbers(columns[name], are_cells)}
     table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
-    refuse_dates(sorted(texts), table.texts, where)
+    check_not_dates(sorted(texts), table.texts, where)
     return table
 
 

@@ -106,19 +106,19 @@ def found_encoding(head: bytes) -> str:
     return "cp1252" if in_cp1252_only and is_text_in("cp1252", head) else "latin-1"
 
 
-def unique(names: Sequence[str], where: str, source: SourceFields | None = None) -> list[str]:
+def check_names(names: Sequence[str], where: str, source: SourceFields | None = None) -> list[str]:
     """Return the column names, which must differ and may not be empty, as a source calls them: see `called`."""
     seen: set[str] = set()
     for i, name in enumerate(names, 1):
         if not name:
-            raise InputError(f"{where}: column {i} has no name{hint(names)}")
+            raise InputError(f"{where}: column {i} has no name{header_advice(names)}")
         if name in seen:
-            raise InputError(f"{where}: two columns are called {name!r}{hint(names)}")
+            raise InputError(f"{where}: two columns are called {name!r}{header_advice(names)}")
         seen.add(name)
-    return list(names) if source is None else called(names, source.named_columns(), where)
+    return list(names) if source is None else match_names(names, source.named_columns(), where)
 
 
-def called(names: Sequence[str], expected: Collection[str], where: str) -> list[str]:
+def match_names(names: Sequence[str], expected: Collection[str], where: str) -> list[str]:
     """Return column names; one that differs from an expected name only by blanks around it becomes that name.
 
     Raises InputError if an expected name could mean several columns.
@@ -136,7 +136,7 @@ def called(names: Sequence[str], expected: Collection[str], where: str) -> list[
     return columns
 
 
-def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:
+def resolve_column(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:
     """Return the name of a column given by name or by position."""
     if isinstance(column, int):
         if not -len(names) <= column < len(names):
@@ -146,11 +146,11 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
             )
         return names[column]
     if column not in names:
-        raise InputError(f"{where}: {unknown(f'column in `{key}`:', column, names)}{hint(names)}")
+        raise InputError(f"{where}: {unknown(f'column in `{key}`:', column, names)}{header_advice(names)}")
     return str(column)
 
 
-def hint(names: Sequence[str]) -> str:
+def header_advice(names: Sequence[str]) -> str:
     """Return advice for an error if the first row seems to hold values or a title, or to be of a web page, or an empty text."""
     if names and names[0].lower().startswith(("<!doctype", "<html")):
         return ". It is a web page, and not a table: check the address, and whether it needs a login"

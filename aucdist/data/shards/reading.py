@@ -19,7 +19,7 @@ from pydantic import Field
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.dataset import Dataset, Schema
-from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
+from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, check_not_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, encode, resolve_source_and_schema
 from aucdist.data.labels import listed
 from aucdist.data.own_files import NO_MORE_KEYS, Count, Sha256, json_digest, read_json, write_json
@@ -307,7 +307,7 @@ def _survey(
     if source.categorical == "auto" and any(set(part.categories) != texts for part in surveys):
         values = {name: {v for part in surveys for v in part.categories.get(name, ())} for name in sorted(texts)}
         # a second survey is needed only if types were detected
-        refuse_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))
+        check_not_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))
         # A column may contain only numbers in one part and texts in another. The merged survey decides the type for all parts.
         source = source.model_copy(update={"categorical": sorted(texts)})
         kept, surveys = survey(source)

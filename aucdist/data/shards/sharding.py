@@ -38,11 +38,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import NO_MORE_KEYS, Count, T, json_digest, read_json, write_json
-from aucdist.data.shards.block_file import (
-    Form,
-    from_table,
-    to_table,
-)
+from aucdist.data.shards.block_file import Form, from_table, to_table
 from aucdist.data.shards.manifest import (
     CURRENT,
     FORMAT,
@@ -184,7 +180,7 @@ def request(
     source = source.pinned()
     key = json_digest([FORMAT, fingerprint_of(source), rows_per_shard, seed])
     made = Request(source, files.absolute(target), rows_per_shard, seed, key)
-    files.refuse_link(made.work)
+    files.check_not_link(made.work)
     files.write_bytes(f"{made.work}/{IN_PROGRESS}", b"these files belong to a run that has not ended\n")
     return made
 
@@ -369,7 +365,7 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
 
 def _remove_work(work: str) -> None:
     """Remove the files of a work folder, and the folder itself if nothing else is in it."""
-    files.refuse_link(work)
+    files.check_not_link(work)
     files.remove_files(work, [name for name in files.names_in(work) if OWN_FILES.fullmatch(name)])
 
 

@@ -167,7 +167,7 @@ def is_present(source: Source) -> bool:
     return source.format_of().is_present()
 
 
-def refuse_absent(names: Iterable[str]) -> None:
+def check_installed(names: Iterable[str]) -> None:
     """Raise an InputError if files of these data sets of the catalog are missing on this machine.
 
     Files in object stores and on the web are not checked. The message says where each file belongs and comes from.

@@ -144,7 +144,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
                     try:
                         Path(path).touch(exist_ok=False)
                     except FileExistsError:
-                        refuse_existing(url)
+                        check_not_existing(url)
                 aside.replace(path)
         elif is_s3(url):
             # the object appears only when all parts have arrived
@@ -185,7 +185,7 @@ def exists(url: str) -> bool:
         return Path(path).exists() if "file" in fs.protocol else bool(retried(fs.exists, path))
 
 
-def refuse_existing(url: str) -> None:
+def check_not_existing(url: str) -> None:
     """Raise an InputError if there is such a file or folder."""
     if exists(url):
         raise InputError(
@@ -227,7 +227,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
             retried(fs.rm, [f"{path}/{name}" for name in names])
 
 
-def refuse_link(folder: str) -> None:
+def check_not_link(folder: str) -> None:
     """Raise an InputError if a folder is a link to another one, in which nothing should be written or removed."""
     fs, path = open_fs(folder)
     if "file" in fs.protocol and Path(path).is_symlink():

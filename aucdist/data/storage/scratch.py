@@ -36,7 +36,7 @@ ALIGNMENT = 64
 """The alignment of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
 
 
-class NamelessFile:
+class AnonymousFile:
     """A file without a name, which the system removes with the last reference to it. It is made when it is first written."""
 
     def __init__(self, folder: Path | None = None):
@@ -71,7 +71,7 @@ class NamelessFile:
 class _Mapping(mmap.mmap):
     """A memory mapping that arrays refer to."""
 
-    file: NamelessFile
+    file: AnonymousFile
 
 
 @frozen
@@ -83,7 +83,7 @@ class Copy:
         process, which alone reads it; then the arrays.
     """
 
-    file: NamelessFile
+    file: AnonymousFile
     start: int
     size: int
     pieces: tuple[tuple[int, int], ...]
@@ -137,7 +137,7 @@ class Scratch:
 
     def __init__(self, folder: Path, limit: int | None = None):
         self.folder, self._limit = folder, limit
-        self._lock, self._files = threading.Lock(), weakref.WeakSet[NamelessFile]()
+        self._lock, self._files = threading.Lock(), weakref.WeakSet[AnonymousFile]()
         self._works = limit != 0 and not _is_memory(folder)
 
     @property
@@ -163,7 +163,7 @@ class Scratch:
                 if not (fits if self._limit is None else self.used + size <= self._limit):
                     return None
                 file = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
-                file = NamelessFile(self.folder) if file is None else file
+                file = AnonymousFile(self.folder) if file is None else file
                 self._files.add(file)
                 start, file.end = file.end, file.end + size
                 os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file

@@ -18,7 +18,7 @@ from support.parts import all_blocks
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.table_form import category_key
-from aucdist.data.formats.text import found_encoding, pick
+from aucdist.data.formats.text import found_encoding, resolve_column
 from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import parse_source
@@ -137,7 +137,7 @@ def test_text_in_utf_16_needs_no_mark():
 
 def test_a_sheet_with_a_title_says_what_helps():
     with pytest.raises(InputError, match=r"if it is a title, skip it by `skip_lines` \(--set skip_lines=1\)"):
-        pick(["Report 2024", "Unnamed: 1"], "y", "a.xlsx", "label")
+        resolve_column(["Report 2024", "Unnamed: 1"], "y", "a.xlsx", "label")
 
 
 def test_an_archive_of_several_files_is_refused(load):

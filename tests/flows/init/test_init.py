@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from support.command_line import result_of, run, sets
 
 from aucdist.model import load_model
-from flows.init.columns import Guess, contents_of
+from flows.init.columns import ColumnGuess, contents_of
 from flows.init.run import comment, quoted
 
 N = 2400
@@ -22,13 +22,13 @@ READABLE = {"map": "auto", "readable": True}
 FEBRUARY = [f"2024-02-{i:02}" for i in range(1, 29)]
 
 
-def columns_of(columns: dict[str, list[str]], positive: np.ndarray | None = None) -> list[Guess]:
+def columns_of(columns: dict[str, list[str]], positive: np.ndarray | None = None) -> list[ColumnGuess]:
     n = len(next(iter(columns.values())))
     positive = np.zeros(n, dtype=bool) if positive is None else positive
     return contents_of(pa.table(columns), positive)[0]
 
 
-def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = None) -> Guess:
+def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = None) -> ColumnGuess:
     return columns_of({name: values}, positive)[0]
 
 

@@ -19,7 +19,7 @@ from aucdist.data.sources import find_source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
 from aucdist.pairs.problem import pairwise_objective
-from aucdist.selection import arrival, fold_numbers
+from aucdist.selection import fold_numbers, shuffled_order
 from flows.orchestration import flows
 from flows.reproduce import run as engine
 from flows.reproduce.kind import ExperimentKind, TaskKey
@@ -142,7 +142,7 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     tasks = Path(result["run"], "tasks", "ten", "eight")
     assert len(list(tasks.iterdir())) == 4
     block = read(find_source("digits")).block
-    train = block.take(arrival(block.row_id, block_seed(0, 0, 1)))
+    train = block.take(shuffled_order(block.row_id, block_seed(0, 0, 1)))
     train = train.take(fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 0)) != 1)
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
     for system in ("rows", "steps"):

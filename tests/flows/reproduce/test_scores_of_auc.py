@@ -14,7 +14,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source
 from aucdist.engine.blocks import block_seed
-from aucdist.selection import arrival, fold_numbers
+from aucdist.selection import fold_numbers, shuffled_order
 from flows.reproduce.kind import TaskKey
 from flows.reproduce.scores import PrintedFigure, Scores, count_agreement, reaches, with_verdicts
 
@@ -25,7 +25,7 @@ def by_hand(lam: float, repeat: int, fold: int) -> float:
     """The test AUC of one fold, step by step, scored by scikit-learn."""
     block = read(find_source("digits")).block
     number = fold_numbers(block.row_id, block.y, 3, block_seed(0, repeat, 0))
-    order = arrival(block.row_id, block_seed(0, repeat, 1))
+    order = shuffled_order(block.row_id, block_seed(0, repeat, 1))
     train = order[number[order] != fold]
     model = PairwiseHingeClassifier(lam=lam, tol=0.05).fit(block.X[train], block.y[train])
     return float(roc_auc_score(block.y[number == fold], model.decision_function(block.X[number == fold])))
@@ -55,7 +55,7 @@ def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
     (cell, _) = rows(result["run"], "nine")
     block = read(find_source("digits")).block
     number = fold_numbers(block.row_id, block.y, 3, block_seed(0, 0, 0))
-    order = arrival(block.row_id, block_seed(0, 0, 1))
+    order = shuffled_order(block.row_id, block_seed(0, 0, 1))
     chosen = []
     for fold in range(3):
         train = block.take(order[number[order] != fold])

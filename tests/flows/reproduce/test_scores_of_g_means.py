@@ -18,7 +18,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
-from aucdist.selection import arrival, fold_numbers
+from aucdist.selection import fold_numbers, shuffled_order
 from flows.reproduce.kind import TaskKey, n_ahead, rankings, ranks
 from flows.reproduce.scores import MetricClaim, Scores, count_leads, reaches
 
@@ -54,7 +54,7 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
     result = run(write(tmp_path, small(), PRINTED))
     block = read(find_source("digits")).block
     number = fold_numbers(block.row_id, block.y, 2, block_seed(0, 0, 0))
-    order = arrival(block.row_id, block_seed(0, 0, 1))
+    order = shuffled_order(block.row_id, block_seed(0, 0, 1))
     trains = [order[number[order] != fold] for fold in range(2)]
     first = block.take(trains[0])
     inner = fold_numbers(first.row_id, first.y, 2, block_seed(0, 0, 2))

@@ -74,7 +74,7 @@ def test_a_share_is_kept_on_training_rows_that_the_model_ties(tmp_path: Path, mo
         return float(result["operating_point"][name]["value"])
 
     assert max(map(flagged_share, range(2))) <= 0.05
-    monkeypatch.setattr("flows.run_folder.results.kept_with_ties", lambda fitted, threshold, *target: threshold)
+    monkeypatch.setattr("flows.run_folder.results.adjust_for_ties", lambda fitted, threshold, *target: threshold)
     assert max(map(flagged_share, range(2))) > 0.05
 
 
