@@ -386,8 +386,8 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     inside = r.random(400) < 0.7
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
     named = find_metric(metric)
-    sizes, encode = [], BinMap.encode
-    monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
+    sizes, map_one = [], BinMap.map_block
+    monkeypatch.setattr(BinMap, "map_block", lambda self, block: sizes.append(block.n_samples) or map_one(self, block))
     points = [{"features": "bins", "lam": lam} for lam in (1e-1, 1e-2, 1e-3)]
     results = score_path(PairwiseHingeClassifier(tol=1e-6), points, train, held_out, named)
     assert sizes.count((~inside).sum()) == 1
@@ -450,12 +450,12 @@ def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypat
     rows = ClassBlocks(LocalBlocks(blocks), LabelSets.of_classes(["a", "b", "c"]))
     inside = r.random(600) < 0.7
     train, held_out = (rows.then(partial(masked_blocks, inside=side)) for side in (inside, ~inside))
-    fits, sizes, fit, encode = [], [], BinExpander.fit_blocks, BinMap.encode
+    fits, sizes, fit, map_one = [], [], BinExpander.fit_blocks, BinMap.map_block
     estimator, metric = PairwiseHingeClassifier(tol=1e-6, random_state=0), find_metric("auc")
     points = [{"features": features, "lam": lam} for lam in (1e-1, 1e-2)]
     alone = [score_path(estimator, points, train.of_class(k), held_out.of_class(k), metric) for k in range(3)]
     monkeypatch.setattr(BinExpander, "fit_blocks", lambda self, *args: fits.append(1) or fit(self, *args))
-    monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
+    monkeypatch.setattr(BinMap, "map_block", lambda self, block: sizes.append(block.n_samples) or map_one(self, block))
     together = score_path(estimator, points, train, held_out, metric)
     for i, result in enumerate(together):
         assert result["classes"] == [of_class[i]["value"] for of_class in alone]  # to the last bit
