@@ -91,7 +91,8 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
     if len(compared) > MAX_COMPARED:  # the features whose shapes have the largest spread
         values = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])
         shares = [fitted.bins[j].shares for j in fitted.used]
-        spreads = [-np.cov(v[-len(s) :], ddof=0, aweights=s) for v, s in zip(values, shares, strict=False)]
+        # a feature without any value has shares of 0, which sum to more than 0 with this number; others do not change by it
+        spreads = [-np.cov(v[-len(s) :], ddof=0, aweights=s + 1e-300) for v, s in zip(values, shares, strict=False)]
         compared = np.sort(np.argsort(spreads, kind="stable")[:MAX_COMPARED])
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
@@ -206,8 +207,8 @@ class BinMap(FittedMap):
     @cached_property
     def used(self) -> ndarray:
         """The features that have a code: those whose training rows had more than one value."""
-        n_cells = [len(b.means) + int(m) for b, m in zip(self.bins, self.missing, strict=True)]
-        return np.flatnonzero(np.array(n_cells) > 1)
+        varies = [len(b.means) + int(m) > 1 for b, m in zip(self.bins, self.missing, strict=True)]
+        return np.flatnonzero(varies)
 
     @cached_property
     def parts(self) -> list[CodeFunctions]:

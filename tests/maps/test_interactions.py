@@ -70,6 +70,14 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 
+def test_a_feature_without_values_is_not_among_those_of_the_largest_spread(monkeypatch):
+    monkeypatch.setattr("aucdist.maps.bins.MAX_COMPARED", 4)
+    X, y = checkerboard()
+    expected = BinExpander(bins=8, interactions=1).fit(X, y).map_.interactions
+    X = np.column_stack([X, np.full(len(X), np.nan)])  # such as one that began after the training rows
+    assert np.array_equal(BinExpander(bins=8, interactions=1).fit(X, y).map_.interactions, expected)
+
+
 def test_the_interaction_is_found_and_modelled():
     (X, y), (other, truth) = checkerboard(), checkerboard(seed=5)
     blocks = blocks_of(X, y, 2)
