@@ -26,7 +26,7 @@ from aucdist.report.text import certificate_text, point_rows, render_template
 from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
 from flows.progress import RunObserver
-from flows.run_folder.folder import CONFIG, GROUP_PREFIX, SCORES, configuration_of, digests, read_about, read_scores
+from flows.run_folder.folder import CONFIG, GROUP_PREFIX, SCORES, configuration_of, digests, read_metrics, read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
 
@@ -54,7 +54,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
     Raises RunError if the repeated run is another one.
     """
     run = config.run.rstrip("/")
-    about = read_about(run)
+    about = read_metrics(run)
     if "classes" in about:
         raise InputError(
             f"{shown(run)} has several classes, but an audit is for two: train a model with `positive` set to one class"
@@ -149,7 +149,7 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
         repeated = train(
             config_of(TrainConfig, configuration_of(run), f"{shown(run)}/{CONFIG}", Path(folder), (), folder), observer
         )["run"]
-        after = read_about(repeated)
+        after = read_metrics(repeated)
         after |= {key: about[key] for key in ("threshold_of",) if key in about}
         new, old = (
             {"data": facts["data"]["fingerprint"], **digests_of_run(place, facts)}

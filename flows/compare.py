@@ -39,7 +39,7 @@ from flows.run_folder.folder import (
     SCORES,
     configuration_of,
     members_of,
-    read_about,
+    read_metrics,
     read_scores,
     run_folder,
     table_counts,
@@ -168,7 +168,7 @@ def compared_lines(result: Json) -> list[str]:
 
 def read_run(url: str) -> Run:
     """Return the content of a run folder, or of a version in a model store."""
-    about = read_about(url)
+    about = read_metrics(url)
     if not exists(f"{url}/{SCORES}"):
         raise InputError(
             f"{shown(url)} has no {SCORES}: the run had no test rows, or was made by an early version of aucdist. "

@@ -16,7 +16,7 @@ from flows.config.cluster import S3Option
 from flows.config.loading import AtLeastTwo, Cli, FileOption, PlaceArgument, Strict, Text, TextList
 from flows.progress import RunObserver
 from flows.rows.source import open_source
-from flows.run_folder.folder import CONFIG, METRICS, data_of, read_about
+from flows.run_folder.folder import CONFIG, METRICS, data_config, read_metrics
 
 OPTIONS = {name: signature(make).parameters for name, (make, _) in TARGETS.items()}
 """The options of each format, among them the model."""
@@ -130,8 +130,8 @@ def rows_of_run(run: str, observer: RunObserver) -> Iterator[tuple[str, Block]]:
     """Read the rows of a run again, and yield its training and its test rows."""
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
         raise InputError("the model is not in the folder of a run, whose rows are needed: give the run folder")
-    rows = open_source(data_of(run), encode=False).prepare(Workers(), observer, Stages(observer))
-    if read_about(run)["data"]["fingerprint"] != rows.fingerprint:
+    rows = open_source(data_config(run), encode=False).prepare(Workers(), observer, Stages(observer))
+    if read_metrics(run)["data"]["fingerprint"] != rows.fingerprint:
         raise InputError(
             "the data have changed since the run: restore the files that it was trained on, or train again"
         )

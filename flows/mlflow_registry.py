@@ -19,7 +19,7 @@ from aucdist.extras import load_optional
 from aucdist.model import MODEL_FILE, load_model
 from flows.config.loading import flattened
 from flows.model_store import decision_svg
-from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_metrics
 
 MODELS_SCHEME = "models:"
 """The beginning of MLflow's URIs of registered models."""
@@ -116,7 +116,7 @@ class Registry:
         mlflow = self.mlflow
         mlflow.set_tag("aucdist.version", __version__)
         if exists(f"{run}/{METRICS}"):
-            mlflow.log_metrics(metrics_of(read_about(run)))
+            mlflow.log_metrics(metrics_of(read_metrics(run)))
         if exists(f"{run}/{CONFIG}"):
             settings = configuration_of(run).get("model", {}).items()
             mlflow.log_params(

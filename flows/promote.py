@@ -28,7 +28,7 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import BelowOne, Cli, CountOption, PlaceArgument, Strict
 from flows.mlflow_registry import MODELS_SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
-from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, score_columns
+from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_config, max_fpr_of, members_of, score_columns
 
 NOT_WORSE_BY = 0.005
 """The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
@@ -189,7 +189,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
                     "split in another way. Give both the same `data.test`, name rows that neither model has seen with --data, or "
                     "give --if always"
                 )
-    data, name = data_of(run), f"the test rows of {shown(run)}"
+    data, name = data_config(run), f"the test rows of {shown(run)}"
     test_source = data.test_source
     rescored = _scored_by(in_use, IN_USE, test_source or source_of(data), name, None if test_source else new.row_id)
     if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):

@@ -25,14 +25,14 @@ from flows.run_folder.folder import (
     SCORES,
     THRESHOLD_ROWS,
     configuration_of,
-    read_about,
+    read_metrics,
     read_scores,
     read_threshold_rows,
     run_folder,
     table_counts,
     timestamped,
 )
-from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
+from flows.run_folder.results import confusion_details, point_of, threshold_by, threshold_origin
 
 HISTORY = "history.parquet"
 NOT_MOVED = (
@@ -59,7 +59,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
     if change is not None and config.output is not None:
         raise InputError("--output is for a run folder: the new threshold of a model store is a version of the store")
     run = store.url if change is None else store.folder_of(change)
-    about = read_about(run)
+    about = read_metrics(run)
     if "classes" in about:
         raise InputError(
             f"{shown(run)} has several classes: set their thresholds with `operating_point` when they are trained"
@@ -132,16 +132,16 @@ def _decide(
     shown_rows, counts, at = "training", threshold_counts, cut
     details = about.get("details", {})
     if rows == "training":
-        details["train"] = detail_of(threshold_counts, cut)
+        details["train"] = confusion_details(threshold_counts, cut)
     else:  # the scores of the rows that were fitted are not kept
         for name in ("confusion", "g_mean"):
             details.get("train", {}).pop(name, None)
     if test is not None:
         counts = table_counts(test.assign(score=test["score"] - shift))
         shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
-        details["test"] = detail_of(counts, 0.0)
+        details["test"] = confusion_details(counts, 0.0)
     point = point_of(counts, at, config.options, shown_rows, per_day)
-    point |= how_set(rows, threshold_counts, guarantee)
+    point |= threshold_origin(rows, threshold_counts, guarantee)
     tied = tied_text(counts, at, shown_rows) if rows == "out_of_fold" else ""
     return cut, shift, tied, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
 

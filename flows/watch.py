@@ -37,7 +37,7 @@ from flows.run_folder.folder import (
     SCORES,
     max_fpr_of,
     members_of,
-    read_about,
+    read_metrics,
     read_scores,
     score_columns,
     table_counts,
@@ -388,7 +388,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
         by all batches of the model, and ``value``, the metric over them.
     """
     run = watched.run
-    about = read_about(run) if files.exists(f"{run}/{METRICS}") else {}
+    about = read_metrics(run) if files.exists(f"{run}/{METRICS}") else {}
     guarantee = (about.get("operating_point") or {}).get("guarantee")
     if not guarantee:
         return None

@@ -24,8 +24,8 @@ from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.report.text import value_text
 from aucdist.search.choice import MIN_FOLDS, FoldScore, Rule, SettingScores, complexity_of, search_summary
 from aucdist.search.fold_scores import check_metric, score_job
-from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
-from aucdist.search.schedule import FitJob, Setting, points_of, race
+from aucdist.search.folds import Folds, gather_columns, searched_classes, smallest_class
+from aucdist.search.schedule import FitJob, Setting, race, settings_of_grid
 
 Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""
@@ -136,7 +136,7 @@ class AutoSearch:
 
     Attributes
     ----------
-    points : list of dict
+    settings : list of dict
         The settings: maps, and values of lam unless one is given.
     metric : Metric
         The metric of the folds.
@@ -149,7 +149,7 @@ class AutoSearch:
         The relative gap at which fits of the folds end.
     """
 
-    points: list[Setting]
+    settings: list[Setting]
     metric: Metric
     n_first: int
     n_folds: int
@@ -165,7 +165,7 @@ def candidates(
     """Return the feature maps to try, the simplest first.
 
     They are None, which stands for no map; bins whose shapes rise or fall like a linear model (`monotone`, which
-    `points_of` takes out of the map); bins; landmarks of two widths; bins with interactions; and leaves if LightGBM can be
+    `settings_of_grid` takes out of the map); bins; landmarks of two widths; bins with interactions; and leaves if LightGBM can be
     loaded. If rows have groups, there are also leaves of trees that are grown within them, and for the top of the list
     there are `LEAVES_OF_TOP`. If the estimator has directions, bins with other directions and landmarks are left out.
 
@@ -313,12 +313,12 @@ def _map_settings(
 
     All settings have a value for each parameter that one of them has: a table of settings has a column for each.
     """
-    params, points = estimator.get_params(), list[Setting]()
+    params, settings = estimator.get_params(), list[Setting]()
     for maps, lams, others in groups:
         grid = {"features": maps} | ({"lam": lams if lam is None else (lam,)} if "lam" in params else {})
-        points += [point | others for point in points_of(estimator, grid)] if maps else []
-    names = {name: params[name] for point in points for name in point}
-    return [names | point for point in points]
+        settings += [setting | others for setting in settings_of_grid(estimator, grid)] if maps else []
+    names = {name: params[name] for setting in settings for name in setting}
+    return [names | setting for setting in settings]
 
 
 def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:
@@ -393,7 +393,7 @@ def choose_features(
         drawn = sample_by_class(blocks, DRAWN_ROWS)
         note(f"folds choose the feature map on {drawn.n_samples:,} of the {blocks.n_samples:,} rows")
         rows = blocks = LocalBlocks([drawn])
-    row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")
+    row_id, y, pairs_in, grade = gather_columns(blocks, "row_id", "label", "group", "grade")
     if class_blocks is not None:
         n_pos, n_neg = smallest_class(class_blocks.sets, y, MAX_FOLDS)
     groups = whole[row_id] if pairs_in is None and whole is not None else pairs_in
@@ -416,7 +416,7 @@ def choose_features(
     except InputError as error:
         if not readable:
             raise
-        best = {"features": max(search.points, key=complexity_of)["features"]}
+        best = {"features": max(search.settings, key=complexity_of)["features"]}
         note(f"folds cannot choose the feature map, so it is {value_text(best['features'])}: {error}")
         return {"best": best}
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
@@ -440,11 +440,11 @@ def try_settings(
     Returns
     -------
     table : list of SettingScores
-        One for each point.
+        One for each setting.
     n_tasks : int
     """
     n_tasks = 0
-    rough = clone(estimator).set_params(tol=search.tol)
+    fold_estimator = clone(estimator).set_params(tol=search.tol)
 
     def run_jobs(jobs: list[FitJob]) -> list[list[FoldScore]]:
         """Run the jobs and report each. If the data make a fit fail, the error is recorded as the result of its settings."""
@@ -453,14 +453,14 @@ def try_settings(
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
             try:
                 with warnings.catch_warnings(action="ignore"):  # the table shows which fits did not converge
-                    results.append(score_job(rough, job, folds.sides(job.fold), rows, search.metric))
+                    results.append(score_job(fold_estimator, job, folds.masks(job.fold), rows, search.metric))
             except ValueError as error:  # InputError is a ValueError
-                results.append([{"error": str(error)} for _ in job.points])
-            done(number, n_tasks, job.points[0])
+                results.append([{"error": str(error)} for _ in job.settings])
+            done(number, n_tasks, job.settings[0])
         return results
 
     outer = folds.outer()[: search.n_fitted]
-    return race(rough, search.points, outer, search.metric, search.n_first, run_jobs), n_tasks
+    return race(fold_estimator, search.settings, outer, search.metric, search.n_first, run_jobs), n_tasks
 
 
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Setting]:

@@ -40,7 +40,7 @@ Rule = Literal["best", "one-se", "simplest"]
 Setting = Json
 """A setting: values of parameters."""
 FoldScore = Json
-"""What a fold says of a setting, see `aucdist.search.fold_scores.score_path`."""
+"""What a fold says of a setting, see `aucdist.search.fold_scores.score_settings`."""
 Shares = Mapping[str, Sequence[float]]
 """For each bundle, the sum of the weighted values of its groups and the sum of their weights, both divided by the sum
 of all weights."""
@@ -109,7 +109,7 @@ class SettingScores:
     Attributes
     ----------
     results : tuple of dict
-        Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold_scores.score_path`.
+        Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold_scores.score_settings`.
     max_passes : int
         The largest number of passes of each fit.
     """
@@ -233,9 +233,9 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     return (first - 0.5 * (monotone is not None), second, third)
 
 
-def complexity_of(point: Setting) -> tuple[float, int, int]:
+def complexity_of(setting: Setting) -> tuple[float, int, int]:
     """Return the key of a setting's feature map, see `complexity`."""
-    return complexity(point.get("features"), point.get("monotone"))
+    return complexity(setting.get("features"), setting.get("monotone"))
 
 
 def errors_behind(values: Sequence[float | None], best: Sequence[float | None], metric: Metric) -> float:
@@ -347,7 +347,7 @@ def summary_of_classes(
     Parameters
     ----------
     chosen : sequence of dict
-        For each fold the result of the chosen setting, as `aucdist.search.fold_scores.score_path` returned it.
+        For each fold the result of the chosen setting, as `aucdist.search.fold_scores.score_settings` returned it.
     rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}

@@ -29,7 +29,7 @@ from aucdist.solvers.base import REACHED
 
 
 def score_job(
-    estimator: BlockClassifier, job: FitJob, sides: FoldMasks, rows: AnyBlocks, metric: Metric,
+    estimator: BlockClassifier, job: FitJob, masks: FoldMasks, rows: AnyBlocks, metric: Metric,
     prepare: Preprocessor | None = None,
 ) -> list[FoldScore]:  # fmt: skip
     """Fit and score the settings of a job on the original blocks, where rows outside its fold have weight 0.
@@ -46,11 +46,11 @@ def score_job(
     Returns
     -------
     list of dict
-        The results of `score_path`.
+        The results of `score_settings`.
     """
-    train = training_rows(clone(estimator).set_params(**job.points[0]), rows, sides.train, prepare)
-    held_out = rows.then(partial(masked_blocks, inside=sides.held_out, prepare=prepare))
-    return score_path(estimator, job.points, train, held_out, metric, job.n_always)
+    train = training_rows(clone(estimator).set_params(**job.settings[0]), rows, masks.train, prepare)
+    held_out = rows.then(partial(masked_blocks, inside=masks.held_out, prepare=prepare))
+    return score_settings(estimator, job.settings, train, held_out, metric, job.n_always)
 
 
 def training_rows(
@@ -64,30 +64,30 @@ def training_rows(
     return masked if estimator.ignores_zero_weight else masked.then(partial(apply_to_blocks, change=with_weight))
 
 
-def score_path(
+def score_settings(
     estimator: BlockClassifier,
-    points: Sequence[Setting],
+    settings: Sequence[Setting],
     train: AnyBlocks,
     held_out: AnyBlocks,
     metric: Metric,
     n_always: int | None = None,
 ) -> list[FoldScore]:
-    """Fit one model per point and score each; with several classes, fit a model for each class against the rest.
+    """Fit one model per setting and score each; with several classes, fit a model for each class against the rest.
 
     Parameters
     ----------
-    points : sequence of dict
-        One point, or several that differ only in lam, if the solver has a path: see `aucdist.search.schedule.paths_of`.
+    settings : sequence of dict
+        One setting, or several that differ only in lam, if the solver has a path: see `aucdist.search.schedule.paths_of`.
     train, held_out : Blocks or ClassBlocks
         Blocks of one kind. Each class and its rest have rows in both.
     n_always : int, optional
-        After this number of points, from the largest lam on, the path ends at the first one that is not better than all before
-        it. With several classes it ends after this number of points.
+        After this number of settings, from the largest lam on, the path ends at the first one that is not better than all before
+        it. With several classes it ends after this number of settings.
 
     Returns
     -------
     list of dict
-        One for each point, in their order; empty for points after the end of the path.
+        One for each setting, in their order; empty for settings after the end of the path.
 
         * ``value``: the metric on the held-out rows.
         * ``status``, ``passes``, ``seconds``, ``relative_gap``: those of the fit.
@@ -107,8 +107,8 @@ def score_path(
     """
     if isinstance(train, ClassBlocks):
         assert isinstance(held_out, ClassBlocks)
-        results = _score_path_of_classes(estimator, points[:n_always], train, held_out, metric)
-        return results + [{}] * (len(points) - len(results))
+        results = _score_settings_of_classes(estimator, settings[:n_always], train, held_out, metric)
+        return results + [{}] * (len(settings) - len(results))
     assert isinstance(held_out, Blocks)
     # the estimator of the search decides, so that all settings have the same metric
     group_weight: GroupWeight = estimator.group_weight or "pairs"
@@ -142,19 +142,19 @@ def score_path(
         by_lam[getattr(model, "lam", None)] = result
         return n_always is not None and len(by_lam) >= n_always and not is_best
 
-    if len(points) == 1:
-        measure_and_decide(clone(estimator).set_params(**points[0]).fit(train))
+    if len(settings) == 1:
+        measure_and_decide(clone(estimator).set_params(**settings[0]).fit(train))
         return list(by_lam.values())
-    shared = {name: value for name, value in points[0].items() if name != "lam"}
+    shared = {name: value for name, value in settings[0].items() if name != "lam"}
     along = clone(estimator).set_params(**shared)
-    lam_path(along, train, lams=[point["lam"] for point in points], stop=measure_and_decide)
-    return [by_lam.get(point["lam"], {}) for point in points]
+    lam_path(along, train, lams=[setting["lam"] for setting in settings], stop=measure_and_decide)
+    return [by_lam.get(setting["lam"], {}) for setting in settings]
 
 
-def _score_path_of_classes(
-    estimator: BlockClassifier, points: Sequence[Setting], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
+def _score_settings_of_classes(
+    estimator: BlockClassifier, settings: Sequence[Setting], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
 ) -> list[FoldScore]:
-    shared = clone(estimator).set_params(**points[0])
+    shared = clone(estimator).set_params(**settings[0])
     train = map_for_all_classes(shared, train)
     if hasattr(shared, "feature_map_"):
         held_out = replace(held_out, blocks=map_blocks(held_out.of_all(), shared.feature_map_), changes=())
@@ -162,7 +162,7 @@ def _score_path_of_classes(
     for k, name in enumerate(train.sets.names()):
         class_rows = held_out.of_class(k)
         try:
-            paths.append(score_path(estimator, points, train.of_class(k), class_rows, metric))
+            paths.append(score_settings(estimator, settings, train.of_class(k), class_rows, metric))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
         n.append(class_rows.n_pos)

@@ -75,20 +75,20 @@ class Folds:
         """Return the folds of the training rows of a fold."""
         return [Fold(fold.repeat, fold.fold, inner) for inner in range(self.n_inner or 0)]
 
-    def sides(self, fold: Fold) -> FoldMasks:
+    def masks(self, fold: Fold) -> FoldMasks:
         """Return which rows a fold trains on and which it is scored on."""
         outer, row_id, k = self._partition(fold.repeat, None), self.row_id, fold.fold
         if fold.inner is not None:
             train = outer.train(k)
             outer, row_id, k = self._partition(fold.repeat, k, train), row_id[train], fold.inner
-        sides = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
-        for side, rows in zip(sides, (outer.train(k), outer.held_out(k)), strict=True):
+        masks = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
+        for side, rows in zip(masks, (outer.train(k), outer.held_out(k)), strict=True):
             side[row_id[rows]] = True
-        return FoldMasks(*sides)
+        return FoldMasks(*masks)
 
     def sizes(self, fold: Fold) -> tuple[int, int]:
         """Return the number of training rows and of held-out rows."""
-        train, held_out = self.sides(fold)
+        train, held_out = self.masks(fold)
         return int(train.sum()), int(held_out.sum())
 
     @property
@@ -106,7 +106,7 @@ class Folds:
             If one of them cannot be made, see `aucdist.selection.partition`.
         """
         for fold in self.all():
-            self.sides(fold)
+            self.masks(fold)
 
     def all(self) -> Iterator[Fold]:
         """Yield the folds, each followed by the folds of its training rows."""
@@ -129,7 +129,7 @@ class Folds:
         return self._made[repeat, fold]
 
 
-def gathered(blocks: Blocks, *names: str) -> tuple[Any, ...]:
+def gather_columns(blocks: Blocks, *names: str) -> tuple[Any, ...]:
     """Return these attributes of all rows, block by block: row_id, label, group, ...; None for what rows do not have."""
     return concatenate_columns(blocks.sum(_attributes, names))
 
@@ -209,7 +209,7 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
     n = len(folds.row_id)
     enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
     for fold in folds.all():
-        for side, least in zip(folds.sides(fold), (MIN_ROWS, 1), strict=True):
+        for side, least in zip(folds.masks(fold), (MIN_ROWS, 1), strict=True):
             n_pos = sets.counts(codes[side[folds.row_id]])
             enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
     left_out = np.flatnonzero(~enough).tolist()

@@ -25,45 +25,45 @@ choice on the folds of 18 tables, and saved a quarter of the fits on tables of 1
 
 
 class FitJob(NamedTuple):
-    """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold_scores.score_path`."""
+    """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold_scores.score_settings`."""
 
     fold: Fold
-    points: tuple[Setting, ...]
+    settings: tuple[Setting, ...]
     max_passes: int
     n_always: int | None = None
 
 
 RunJobs = Callable[[list[FitJob]], list[list[FoldScore]]]
-"""A function that takes jobs and returns the results of each job, one for each of its points: that of
-`aucdist.search.fold_scores.score_path`, or an ``error``."""
+"""A function that takes jobs and returns the results of each job, one for each of its settings: that of
+`aucdist.search.fold_scores.score_settings`, or an ``error``."""
 
 
 def fit_settings(
     estimator: BlockClassifier,
-    points: Sequence[Setting],
+    settings: Sequence[Setting],
     sets: Sequence[Sequence[Fold]],
     max_passes: int,
     run_jobs: RunJobs,
 ) -> list[list[SettingScores]]:
     """Fit all settings on all folds, in jobs that run together, and return the results for each set of folds."""
-    paths = paths_of(estimator, points)
+    paths = paths_of(estimator, settings)
     jobs = [
-        FitJob(fold, tuple(points[i] for i in path), max_passes) for folds in sets for fold in folds for path in paths
+        FitJob(fold, tuple(settings[i] for i in path), max_passes) for folds in sets for fold in folds for path in paths
     ]
     results_of_jobs, tables = iter(run_jobs(jobs)), []
     for folds in sets:
-        results: list[list[FoldScore]] = [[] for _ in points]
+        results: list[list[FoldScore]] = [[] for _ in settings]
         for _, path in itertools.product(folds, paths):
             for i, result in zip(path, next(results_of_jobs), strict=True):
                 results[i].append(result)
         tables.append(
-            [SettingScores(point, tuple(scores), max_passes) for point, scores in zip(points, results, strict=True)]
+            [SettingScores(setting, tuple(s), max_passes) for setting, s in zip(settings, results, strict=True)]
         )
     return tables
 
 
 def halve(
-    estimator: BlockClassifier, points: Sequence[Setting], folds: Sequence[Fold], metric: Metric, run_jobs: RunJobs,
+    estimator: BlockClassifier, settings: Sequence[Setting], folds: Sequence[Fold], metric: Metric, run_jobs: RunJobs,
     halving: tuple[int, int],
 ) -> list[SettingScores]:  # fmt: skip
     """Run successive halving, and return the results of each setting from the last stage that it reached.
@@ -75,13 +75,13 @@ def halve(
     `halving`: the passes of the first stage, and the factor.
     """
     rows = dict[int, SettingScores]()
-    alive, (passes, factor) = list(range(len(points))), halving
+    alive, (passes, factor) = list(range(len(settings))), halving
     while True:
         passes = estimator.max_passes if len(alive) == 1 else min(passes, estimator.max_passes)
-        (table,) = fit_settings(estimator, [points[i] for i in alive], [folds], passes, run_jobs)
+        (table,) = fit_settings(estimator, [settings[i] for i in alive], [folds], passes, run_jobs)
         rows |= zip(alive, table, strict=True)
         if passes == estimator.max_passes:
-            return [rows[i] for i in range(len(points))]
+            return [rows[i] for i in range(len(settings))]
         # settings that failed come last
         ranked = sorted(alive, key=lambda i: (rows[i].mean is None, -metric.sign * (rows[i].mean or 0.0), i))
         alive = sorted(ranked[: math.ceil(len(alive) / factor)])
@@ -103,17 +103,17 @@ class RacingMap:
         By how many standard errors it is behind the best map.
     """
 
-    def __init__(self, points: list[Setting], estimator: BlockClassifier):
-        self.points, self.estimator, self.errors_behind_best = points, estimator, math.inf
-        self.results: list[list[FoldScore]] = [[] for _ in points]
+    def __init__(self, settings: list[Setting], estimator: BlockClassifier):
+        self.settings, self.estimator, self.errors_behind_best = settings, estimator, math.inf
+        self.results: list[list[FoldScore]] = [[] for _ in settings]
         # A job with several values of lam ends if they get worse. Otherwise the first few are fitted, then one more each time.
-        self.n_tried = len(points) if len(paths_of(estimator, points)) == 1 else min(FIRST_LAMS, len(points))
+        self.n_tried = len(settings) if len(paths_of(estimator, settings)) == 1 else min(FIRST_LAMS, len(settings))
 
     def jobs(self, fold: Fold, k: int) -> list[FitJob]:
         """Return the jobs that are left to do on a fold, which is the one at position k."""
-        points, n_always = [self.points[i] for i in self._missing(k)], FIRST_LAMS if k == 0 else None
-        paths = paths_of(self.estimator, points)
-        return [FitJob(fold, tuple(points[i] for i in path), self.estimator.max_passes, n_always) for path in paths]
+        settings, n_always = [self.settings[i] for i in self._missing(k)], FIRST_LAMS if k == 0 else None
+        paths = paths_of(self.estimator, settings)
+        return [FitJob(fold, tuple(settings[i] for i in path), self.estimator.max_passes, n_always) for path in paths]
 
     def take(self, k: int, results: list[FoldScore]) -> None:
         """Add the results of these jobs; from the first setting without one on, none is fitted any more."""
@@ -124,7 +124,7 @@ class RacingMap:
     def rank(self, metric: Metric) -> None:
         """Choose the setting that is best on the folds so far."""
         rows = [
-            SettingScores(self.points[i], tuple(self.results[i]), self.estimator.max_passes)
+            SettingScores(self.settings[i], tuple(self.results[i]), self.estimator.max_passes)
             for i in range(self.n_tried)
         ]
         values = [-math.inf if row.mean is None else metric.sign * row.mean for row in rows]
@@ -137,7 +137,7 @@ class RacingMap:
 
 
 def race(
-    estimator: BlockClassifier, points: Sequence[Setting], folds: Sequence[Fold], metric: Metric, n_first: int,
+    estimator: BlockClassifier, settings: Sequence[Setting], folds: Sequence[Fold], metric: Metric, n_first: int,
     run_jobs: RunJobs,
 ) -> list[SettingScores]:  # fmt: skip
     """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
@@ -151,12 +151,12 @@ def race(
 
     Parameters
     ----------
-    points : sequence of dict
+    settings : sequence of dict
         Those of a map, which differ in lam alone, follow each other in the order of lam, the largest first.
     metric : Metric
         Which settings are better.
     """
-    by_map = itertools.groupby(points, lambda point: point | {"lam": None})
+    by_map = itertools.groupby(settings, lambda setting: setting | {"lam": None})
     maps = [RacingMap(list(settings), estimator) for _, settings in by_map]
     narrow = [entrant for entrant in maps if n_first < len(folds) and _sigma(entrant) == "half-median"]
     racing, dropped, n = [entrant for entrant in maps if entrant not in narrow], list[RacingMap](), 0
@@ -173,7 +173,7 @@ def race(
         further = [
             entrant
             for entrant in entrants
-            if n == n_first and entrant.best_index + 1 == entrant.n_tried < len(entrant.points)
+            if n == n_first and entrant.best_index + 1 == entrant.n_tried < len(entrant.settings)
         ]
         for entrant in further:
             entrant.n_tried += 1
@@ -196,7 +196,7 @@ def race(
             row = entrant.row
             entrant.errors_behind_best = errors_behind(row.values, best.values, metric) if row.complete else math.inf
         near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR_SE]
-        simplest = min(near, key=lambda entrant: complexity_of(entrant.points[0]), default=racing[0])
+        simplest = min(near, key=lambda entrant: complexity_of(entrant.settings[0]), default=racing[0])
         stay = [
             entrant
             for place, entrant in enumerate(racing)
@@ -207,17 +207,17 @@ def race(
         for entrant in racing:
             entrant.n_tried = min(entrant.n_tried, entrant.best_index + 2)
     return [
-        SettingScores(point, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
+        SettingScores(setting, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
         for entrant in maps
-        for point, results in zip(entrant.points, entrant.results, strict=True)
+        for setting, results in zip(entrant.settings, entrant.results, strict=True)
     ]
 
 
 def _sigma(entrant: RacingMap) -> Any:
-    return _map_of(entrant.points[0]).get("sigma")
+    return _map_of(entrant.settings[0]).get("sigma")
 
 
-def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
+def settings_of_grid(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
     """Return all combinations of the grid's values, each accepted by the estimator.
 
     A feature map may name directions, as in ``{"map": "bins", "monotone": "auto"}``: these are the estimator's `monotone` then.
@@ -238,7 +238,7 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
         raise InputError("the grid is empty: name a parameter and its values, such as lam: [1e-4, 1e-3, 1e-2]")
     allowed = estimator.get_params()
     for name, values in grid.items():
-        # Whether the solver has its parameter is known at a point, which may name another solver.
+        # Whether the solver has its parameter is known at a setting, which may name another solver.
         if name not in allowed and not name.startswith(SOLVER_PREFIX):
             check_parameter_names([name], estimator.solvers)
             raise unknown(f"parameter of {type(estimator).__name__} in the grid:", name, allowed)
@@ -246,35 +246,35 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
             raise InputError(f"the grid has no values for {name}: give some, or leave {name} out")
         if len(set(map(repr, values))) < len(values):
             raise InputError(f"the grid has a value of {name} twice: remove one of them")
-    points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    if "monotone" in allowed and any("monotone" in _map_of(point) for point in points):
-        for k, point in enumerate(points):  # directions are a parameter of their own
-            features = dict(_map_of(point))
+    settings = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    if "monotone" in allowed and any("monotone" in _map_of(setting) for setting in settings):
+        for k, setting in enumerate(settings):  # directions are a parameter of their own
+            features = dict(_map_of(setting))
             if "monotone" in features:
-                points[k] = point | {"monotone": features.pop("monotone"), "features": features}
+                settings[k] = setting | {"monotone": features.pop("monotone"), "features": features}
             else:  # those of the grid, or the estimator's
-                points[k] = {"monotone": estimator.monotone} | point
-    for point in points:
-        clone(estimator).set_params(**point).check_parameters()
-    return points
+                settings[k] = {"monotone": estimator.monotone} | setting
+    for setting in settings:
+        clone(estimator).set_params(**setting).check_parameters()
+    return settings
 
 
-def _map_of(point: Setting) -> Mapping[str, Any]:
-    features = point.get("features")
+def _map_of(setting: Setting) -> Mapping[str, Any]:
+    features = setting.get("features")
     return features if isinstance(features, Mapping) else {}
 
 
-def paths_of(estimator: BlockClassifier, points: Sequence[Setting]) -> list[list[int]]:
-    """Return the positions of the points that one task fits together: along lam if the solver has a path, otherwise each alone.
+def paths_of(estimator: BlockClassifier, settings: Sequence[Setting]) -> list[list[int]]:
+    """Return the positions of the settings that one task fits together: along lam if the solver has a path, otherwise each alone.
 
     Returns
     -------
     list of list of int
-        Each position once. Where several points are fitted together they differ in lam alone.
+        Each position once. Where several settings are fitted together they differ in lam alone.
     """
     paths = dict[str, list[int]]()
-    for i, point in enumerate(points):
-        solver = solver_of(point.get("solver", estimator.solver), estimator.solvers)
-        key = point | {"lam": None} if hasattr(solver, "path") else point
+    for i, setting in enumerate(settings):
+        solver = solver_of(setting.get("solver", estimator.solver), estimator.solvers)
+        key = setting | {"lam": None} if hasattr(solver, "path") else setting
         paths.setdefault(repr(sorted(key.items())), []).append(i)
     return list(paths.values())

@@ -117,7 +117,7 @@ MAX_DEPTH = 50
 """The largest number of levels of a YAML file."""
 MAX_VALUE = 300
 """The largest number of characters of a value in an error."""
-SIGNS = (",", "|", "'")
+SEPARATORS = (",", "|", "'")
 
 
 def configs_folder(kind: str) -> Path:
@@ -333,7 +333,7 @@ def apply_setting(raw: Json, setting: str) -> None:
     # alone, as in --set separator=, which means something else in YAML, and a format of dates, as in --set date_format=%d.%m.%Y.
     text = value.strip()
     is_class = parts[-1] == "positive" and text and text[0] not in "[{'\""
-    at[parts[-1]] = text if is_class or text in SIGNS or text[:1] == "%" else parse_yaml(value, where)
+    at[parts[-1]] = text if is_class or text in SEPARATORS or text[:1] == "%" else parse_yaml(value, where)
 
 
 def flattened(content: Json) -> Json:

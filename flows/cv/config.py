@@ -138,7 +138,7 @@ class CvConfig(RunConfig):
 
         if self.model.chooses_features and "features" in self.grid:  # the grid says what to try in place of `auto`
             self.model = self.model.with_parameters({"features": None})
-        points = self.points
+        settings = self.settings
         if self.model.chooses_features:
             from aucdist.pairs.top_negatives import trained_max_fpr
 
@@ -155,12 +155,12 @@ class CvConfig(RunConfig):
         if self.nested and self.halving:
             raise InputError("`nested` and `halving` cannot be used together: remove one of them")
         metric = self.named_metric
-        for point in points:
-            model = clone(self.model.built).set_params(**point)
+        for setting in settings:
+            model = clone(self.model.built).set_params(**setting)
             check_estimator(model, missing=self.data.impute == "keep" and not self.model.chooses_features)
             if metric.needs == "probability" and not hasattr(model, "predict_proba"):
                 raise InputError(
-                    f"metric {metric.name!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
+                    f"metric {metric.name!r} needs probabilities, but {type(model).__name__} with {setting} gives scores only: "
                     "take auc, average_precision or g_mean, or a model with predict_proba"
                 )
 
@@ -210,11 +210,11 @@ class CvConfig(RunConfig):
         return find_metric(self.metric, **parameters)
 
     @property
-    def points(self) -> list[Json]:
+    def settings(self) -> list[Json]:
         """All settings of the grid, each accepted by the estimator."""
-        from aucdist.search.schedule import points_of
+        from aucdist.search.schedule import settings_of_grid
 
-        return points_of(self.model.built, self.grid)  # type: ignore[arg-type]  # each LogSpace is a list by now
+        return settings_of_grid(self.model.built, self.grid)  # type: ignore[arg-type]  # each LogSpace is a list by now
 
 
 class CvOptions(RunOptions):

@@ -63,28 +63,28 @@ class JobSettings:
         return estimator
 
 
-def fit_job(job: FitJob, sides: FoldMasks, settings: JobSettings, rows: AnyBlocks, each: EachBlock) -> list[FoldScore]:
+def fit_job(job: FitJob, masks: FoldMasks, settings: JobSettings, rows: AnyBlocks, each: EachBlock) -> list[FoldScore]:
     """Run a job on the original blocks, where rows outside the fold have weight 0.
 
-    `sides`: the rows of the fold.
+    `masks`: the rows of the fold.
     `rows`: all rows of the search.
     `each`: applies a function to each of their blocks; the encoding learns by it from the training rows of the fold.
-    Returns one for each setting; see `aucdist.search.fold_scores.score_path`.
+    Returns one for each setting; see `aucdist.search.fold_scores.score_settings`.
     """
     preprocessor = None
     if settings.encoding is not None:
         preprocessor = settings.encoding.fit(
-            lambda function: each(lambda block: function(select_rows(block, sides.train)))
+            lambda function: each(lambda block: function(select_rows(block, masks.train)))
         )
-    return score_job(settings.estimator_of(job), job, sides, rows, settings.metric, preprocessor)
+    return score_job(settings.estimator_of(job), job, masks, rows, settings.metric, preprocessor)
 
 
 def fit_on_worker(
-    job: FitJob, sides: FoldMasks, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
+    job: FitJob, masks: FoldMasks, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[FoldScore]:
     """Run a job on a worker that has all rows. The first job of a search reads them, and they stay for the others.
 
-    `job`, `sides` and `settings`: as for `fit_job`.
+    `job`, `masks` and `settings`: as for `fit_job`.
     `search`: a name that no other search has.
     `loader`: ``loader(item) -> Block``.
     `items`: its argument for each block.
@@ -96,7 +96,7 @@ def fit_on_worker(
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, RankingWarning):  # the results contain it
             warnings.simplefilter("ignore", category)
-        return fit_job(job, sides, settings, settings.named(LocalBlocks(blocks)), each_of(blocks))
+        return fit_job(job, masks, settings, settings.named(LocalBlocks(blocks)), each_of(blocks))
 
 
 def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:
@@ -109,7 +109,7 @@ def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:
 
 def failed(job: FitJob, e: Exception) -> list[FoldScore]:
     """Return the results of a job that failed."""
-    return [{"error": error_text(e), "again": not isinstance(e, InputError)}] * len(job.points)
+    return [{"error": error_text(e), "again": not isinstance(e, InputError)}] * len(job.settings)
 
 
 # ---- where jobs run ----------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
         observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
     if settings.time is not None:
         rows, time, _ = _take_column(rows, settings.time)
-    row_id, y, whole = rows.train.gathered(workers.parallel_map(), "row_id", "label", "group")
+    row_id, y, whole = rows.train.gather_columns(workers.parallel_map(), "row_id", "label", "group")
     source = source_of(config.data)
     if manifest := manifest_of(source):
         grouped, graded = manifest.form.grouped, manifest.form.graded
@@ -184,7 +184,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
         if search_rows.classes is not None:
             check_keys_for_classes(config)  # only now is it known that the shards have several classes
         full = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.lowest_grade)
-        directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.points)]
+        directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.settings)]
         check_monotone(directions, search_rows.rows.schema)
         parameters, summary = stages("search", search, full, search_rows, workers, observer)
         rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
@@ -213,9 +213,11 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     model, halving = config.model.built, config.halving
     with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results contain these
         if halving is not None:
-            tables = [halve(model, config.points, sets[0], metric, runner.run, (halving.first_passes, halving.factor))]
+            tables = [
+                halve(model, config.settings, sets[0], metric, runner.run, (halving.first_passes, halving.factor))
+            ]
         else:
-            tables = fit_settings(model, config.points, sets, model.max_passes, runner.run)
+            tables = fit_settings(model, config.settings, sets, model.max_passes, runner.run)
     outer, *inner = tables
     nested: list[Json] | None = None
     if config.nested is not None:  # the choice of each fold's training rows, and its score on the held-out rows
@@ -307,9 +309,9 @@ class JobRunner:
         return [results[i] for i in range(len(jobs))]
 
     def _keep_values(self, job: FitJob, results: list[FoldScore]) -> None:
-        for point, result in zip(job.points, results, strict=True):
+        for setting, result in zip(job.settings, results, strict=True):
             if "value" in result and job.fold.inner is None:
-                self._values.setdefault(parameters_text(point), []).append(result["value"])
+                self._values.setdefault(parameters_text(setting), []).append(result["value"])
 
     def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
         """Report how many jobs are done, and the best setting among those with the most results."""
@@ -321,15 +323,15 @@ class JobRunner:
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:
         """The function that runs jobs. It is made when the first job runs, because it may write rows for the workers."""
-        workers, settings, sides = self._workers, self._settings, self._rows.folds.sides
+        workers, settings, masks = self._workers, self._settings, self._rows.folds.masks
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
         if self._placement == "tasks":
             args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
-            return lambda jobs: run_on_workers(jobs, sides, fit_on_worker, *args, client=workers.client)
+            return lambda jobs: run_on_workers(jobs, masks, fit_on_worker, *args, client=workers.client)
         blocks, each = settings.named(rows.load(workers)), rows.each(workers.parallel_map())
 
         def do(job: FitJob) -> list[FoldScore]:
-            return attempt(fit_job, job, sides(job.fold), settings, blocks, each)
+            return attempt(fit_job, job, masks(job.fold), settings, blocks, each)
 
         if workers.client is None:
             return lambda jobs: enumerate(map(do, jobs))

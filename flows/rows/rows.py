@@ -120,7 +120,7 @@ class LazyRows:
         for item in self.items:
             yield load(self.loader, item)
 
-    def gathered(self, parallel_map: ParallelMap, *names: str) -> tuple[Any, ...]:
+    def gather_columns(self, parallel_map: ParallelMap, *names: str) -> tuple[Any, ...]:
         """Return these attributes of all rows, block by block; None for what rows do not have. The rows are read once.
 
         Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the place of their set (int32).
@@ -346,7 +346,7 @@ class TrainTestRows:
         """Return the group of each training row (int64), indexed by row id, if the split kept groups whole; otherwise None."""
         if self.grouped is None:
             return None
-        row_id, groups = self.grouped.gathered(parallel_map, "row_id", "group")
+        row_id, groups = self.grouped.gather_columns(parallel_map, "row_id", "group")
         by_id = np.full(int(row_id.max()) + 1, -1, dtype=np.int64)
         by_id[row_id] = groups
         return by_id

@@ -46,7 +46,7 @@ PARTIAL = ".partial"
 MAX_NAMED = 3
 
 
-def read_about(run: str) -> Json:
+def read_metrics(run: str) -> Json:
     """Return the content of ``metrics.json`` in a run folder.
 
     Raises InputError if it is not the folder of a run, or the file is damaged.
@@ -70,7 +70,7 @@ def configuration_of(run: str) -> Json:
     return content
 
 
-def data_of(run: str) -> DataConfig:
+def data_config(run: str) -> DataConfig:
     """Return the data that a run was trained on, as its configuration says; errors as `configuration_of`."""
     return validated(DataConfig, configuration_of(run).get("data"), f"{shown(run)}/{CONFIG}: data")
 
@@ -336,7 +336,7 @@ def read_scores(run: str) -> pd.DataFrame:
     Scores are those of the run's model. For several classes the label is a text, and each class has a score.
     Raises InputError if there are none, as in a run without test rows, or the file is damaged.
     """
-    about = read_about(run)
+    about = read_metrics(run)
     several, old = "classes" in about, about.get("score") != DECISION
 
     def optional(name: str) -> Any:
@@ -376,6 +376,6 @@ def max_fpr_of(model: LinearModel, run: str) -> float | None:
         return None
     share, number = (parameters.get(name) for name in ("max_fpr", "max_false_positives"))
     if isinstance(number, int) and exists(f"{run}/{METRICS}"):
-        n_neg = read_about(run).get("n_neg", 0)
+        n_neg = read_metrics(run).get("n_neg", 0)
         share = number / n_neg if n_neg > 0 else None
     return float(share) if isinstance(share, int | float) and 0 < share < 1 else None

@@ -297,7 +297,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
     requirement, threshold = fitted.config.operating_point.options, model.raw_threshold
     which, counts = measured.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
-    point |= how_set(fitted.evaluation.set_on, measured.threshold_counts, measured.guarantee)
+    point |= threshold_origin(fitted.evaluation.set_on, measured.threshold_counts, measured.guarantee)
     if (costs := measured.costs) is not None:
         point["expected_cost"] = {
             "value": costs.mean(threshold),
@@ -376,7 +376,7 @@ def threshold_by(
     return threshold, guarantee
 
 
-def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
+def threshold_origin(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
     """Describe how the threshold of an operating point was set, as JSON values.
 
     `rows`: which ones set it; `counts`: of these rows.
@@ -406,7 +406,7 @@ def details_of(fitted: FittedRun) -> Json:
         details |= {
             "threshold": 0.0,
             "details": {
-                part: detail_of(counts, threshold)
+                part: confusion_details(counts, threshold)
                 for part in ("train", "test")
                 if (counts := getattr(class_evaluation, part)) is not None
             },
@@ -428,7 +428,7 @@ def details_of(fitted: FittedRun) -> Json:
     return jsonable(details | {name: value for name, value in extra.items() if value is not None})
 
 
-def detail_of(counts: ScoreCounts, threshold: float) -> Json:
+def confusion_details(counts: ScoreCounts, threshold: float) -> Json:
     """Return ``details`` of training or test rows for ``metrics.json``."""
     table = confusion(counts, threshold)
     return {

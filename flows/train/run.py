@@ -27,7 +27,7 @@ from aucdist.model import load_model
 from aucdist.model.batch_scoring import has_costs
 from aucdist.report.text import parameters_text, value_text
 from aucdist.search.fold_scores import training_rows
-from aucdist.search.folds import gathered
+from aucdist.search.folds import gather_columns
 from flows.compute.clusters import Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import check_keys_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
@@ -40,12 +40,12 @@ from flows.run_folder.results import Bands, Baseline, FittedRun, run_result
 from flows.train.config import TrainConfig
 from flows.train.stages import (
     Checkpoints,
+    count_model_scores,
     drop_small_classes,
     evaluate_fits,
     fit,
     open_checkpoints,
     profile,
-    score_counts,
     start_weights,
 )
 
@@ -106,7 +106,7 @@ def extra_fits(
     if n_halves:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
-        row_id, y = gathered(train, "row_id", "label")
+        row_id, y = gather_columns(train, "row_id", "label")
         half_results = []
         for k in range(n_halves):
             half_results.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
@@ -121,7 +121,7 @@ def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -
     fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
 
     def area(model: Any, rows: AnyBlocks | None) -> float | None:
-        return None if rows is None else auc(score_counts(model, rows.of_all()))
+        return None if rows is None else auc(count_model_scores(model, rows.of_all()))
 
     def result(model: Any) -> Json:
         return {
@@ -297,7 +297,7 @@ def fit_and_evaluate(
     rows, model, search = prepare(workers)
     point, row_id, groups = config.operating_point, np.zeros(0), {}
     if config.audit is not None and rows.test is not None:  # before the fit, so that a wrong name is reported early
-        row_id = np.sort(rows.test.gathered(workers.parallel_map(observer), "row_id")[0])
+        row_id = np.sort(rows.test.gather_columns(workers.parallel_map(observer), "row_id")[0])
         groups = stages("groups", named_groups, rows.test_source or rows.source, config.audit.groups, row_id)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
     observer.about(rows.size())

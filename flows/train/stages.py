@@ -242,11 +242,11 @@ def evaluate_fits(
     classes, thresholds = [], []
     by_class = zip(models, blocks.train.each_class(), calibration, fits, tested, strict=True)
     for k, (model, rows, held_out, fit, test_counts) in enumerate(by_class):
-        train = fit.counts or score_counts(model, rows)
-        costs = None if own_costs is None else score_counts(model, rows, own_costs)
+        train = fit.counts or count_model_scores(model, rows)
+        costs = None if own_costs is None else count_model_scores(model, rows, own_costs)
         threshold_counts, guarantee, interval = costs or train, None, None
         if held_out is not None:
-            threshold_counts = score_counts(model, held_out, own_costs)
+            threshold_counts = count_model_scores(model, held_out, own_costs)
         elif set_on == "out_of_fold":
             threshold_counts = fit.out_of_fold_counts if own_costs is None else None
             threshold_counts = threshold_counts or out_of_fold(model, rows, own_costs)
@@ -290,7 +290,7 @@ def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingP
     return "out_of_fold" if fewest > 1 and (by_default if point is None else point.out_of_fold) else "training"
 
 
-def score_counts(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
+def count_model_scores(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows have each score of a model or, where rows have costs of their own, what they cost there."""
     rows, w = map_for_model(model, rows), model.coef_[0]
     return count_scores(rows, w) if costs is None else count_costs(rows, w, costs)

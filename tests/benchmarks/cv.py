@@ -49,7 +49,7 @@ def _processes_and_workers() -> tuple[float, float]:
 def _job(fold: int, n_folds: int) -> tuple[FitJob, Any]:
     splits = Folds(_rows().row_id, _rows().y, n_folds)
     job = FitJob(Fold(0, fold), tuple({"lam": lam} for lam in LAMS), 1000)
-    return job, splits.sides(job.fold)
+    return job, splits.masks(job.fold)
 
 
 def _how() -> JobSettings:
@@ -76,7 +76,7 @@ def _seconds_of_folds(folds: list[tuple[int, int]]) -> float:
 
 def _seconds_of_cold_fits(block: Block) -> float:
     splits = Folds(block.row_id, block.y, 5)
-    parts = [LocalBlocks([block.take(splits.sides(fold).train[block.row_id])]) for fold in splits.outer()]
+    parts = [LocalBlocks([block.take(splits.masks(fold).train[block.row_id])]) for fold in splits.outer()]
 
     def fit_all() -> None:
         for part in parts:
@@ -95,8 +95,8 @@ def _two_workers() -> Iterator[Callable[[], None]]:
     from flows.cv.jobs import fit_on_worker, run_on_workers
 
     block = _rows()
-    jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
-    by_fold = {job.fold: side for job, side in zip(jobs, sides, strict=True)}
+    jobs, masks = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
+    by_fold = {job.fold: side for job, side in zip(jobs, masks, strict=True)}
     schema = Schema(tuple(map(str, range(block.n_features))), "y", ("1",), ("-1",), {})
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
         write_shards([block], schema, folder)

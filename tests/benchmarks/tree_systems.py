@@ -20,7 +20,7 @@ from aucdist.metrics.named import find_metric
 from aucdist.search.auto import MAX_FOLDS, MIN_TOL, AutoSearch, lams_for, try_settings
 from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
-from aucdist.search.schedule import points_of
+from aucdist.search.schedule import settings_of_grid
 from benchmarks.within import within
 
 FOLDS, PEER_FOLDS = 3, 5
@@ -81,7 +81,7 @@ def chosen_by_folds(
         tried = [setting for setting in maps if setting is None or setting.get("interactions", 0) <= most] or [
             {"map": "bins", "interactions": most}
         ]
-        points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
+        points = settings_of_grid(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
         search = AutoSearch(points, find_metric("auc"), MAX_FOLDS, MAX_FOLDS, MAX_FOLDS, "best", MIN_TOL)
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)

@@ -25,7 +25,7 @@ from aucdist.papers.sdcd import SDCD
 from aucdist.papers.sdcd.kernels import dual_steps
 from aucdist.papers.tpauc import Exact
 from aucdist.search.folds import masked_blocks
-from aucdist.search.schedule import paths_of, points_of
+from aucdist.search.schedule import paths_of, settings_of_grid
 from aucdist.solvers.base import Round, Solver, solver_table
 
 SOLVERS = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
@@ -134,7 +134,7 @@ def test_a_wrong_solver_can_still_be_printed_and_cloned():
         lambda: PairwiseHingeClassifier(epochs=3),
         lambda: PairwiseHingeClassifier(solver="sdcd", epochs=3),
         lambda: PairwiseHingeClassifier().set_params(epochs=3),
-        lambda: points_of(PairwiseHingeClassifier(), {"epochs": [3]}),
+        lambda: settings_of_grid(PairwiseHingeClassifier(), {"epochs": [3]}),
     ],
 )
 def test_a_parameter_that_moved_says_where_to(use):
@@ -186,11 +186,11 @@ def test_the_certificate_says_what_it_proves():
 
 def test_points_of_a_grid_name_solvers_and_their_parameters():
     model = PairwiseHingeClassifier(lam=0.1)
-    points = points_of(model, {"solver": ["sdcd", "sdcd-perm"], "solver__epochs": [2, 3]})
+    points = settings_of_grid(model, {"solver": ["sdcd", "sdcd-perm"], "solver__epochs": [2, 3]})
     models = [fitted(clone(model).set_params(**point), blocks_of(*small())) for point in points]
     assert [model.history_["round"].iloc[-1] for model in models] == [2, 3, 2, 3]
     with pytest.raises(InputError, match="epochs applies to solver sdcd"):
-        points_of(model, {"solver__epochs": [2]})
+        settings_of_grid(model, {"solver__epochs": [2]})
 
 
 # ---- what a row of a table of solvers declares is what the solver does ------------------------

@@ -17,7 +17,7 @@ from aucdist.metrics import guaranteed_threshold
 from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
 from flows.promote import PromoteConfig, promote_run
-from flows.run_folder.folder import read_about, read_scores
+from flows.run_folder.folder import read_metrics, read_scores
 from flows.run_folder.schema import OperatingPointResult
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
 
@@ -46,7 +46,7 @@ def run(visits: Path) -> str:
 
 
 def test_alerts_by_the_day(run: str) -> None:
-    about = read_about(run)
+    about = read_metrics(run)
     point = about["operating_point"]
     assert (point["target"], about["threshold_rows"]["per_day"]) == ({"alerts": 5.0, "per": "day"}, 40)
     training = load_model(f"{run}/model")
@@ -76,7 +76,7 @@ def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: 
     both = changed, trained(visits, f"operating_point={json.dumps(options | {'out_of_fold': False})}")
     models = [load_model(f"{result['run']}/model") for result in both]
     assert models[0].intercept == models[1].intercept
-    about = [read_about(result["run"]) for result in both]
+    about = [read_metrics(result["run"]) for result in both]
     for key in ("operating_point", "details", "threshold_rows", "threshold", "metrics", "certificate"):
         assert about[0][key] == about[1][key], key
     tables = [read_scores(result["run"]) for result in both]
@@ -163,7 +163,7 @@ def tied_on_training_rows(config: Path, folder: Path) -> str:
 
 def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> None:
     result = trained(visits, "operating_point={precision: 0.8, confidence: 0.95}")
-    point, about = result["operating_point"], read_about(result["run"])
+    point, about = result["operating_point"], read_metrics(result["run"])
     assert result["n_samples"] == 2400
     assert (point["set_on"], about["threshold_rows"]["rows"]) == ("threshold_rows", "threshold_rows")
     kept = pd.read_parquet(f"{result['run']}/threshold.parquet")
@@ -188,7 +188,7 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
     """Of 75 days of training rows 38 are for the threshold; or a fifth of each class, whatever the day."""
     last = trained(visits, "data.threshold_rows=0.5", "operating_point.recall=0.9")
-    about = read_about(last["run"])["threshold_rows"]
+    about = read_metrics(last["run"])["threshold_rows"]
     assert (last["n_samples"], about["n_pos"] + about["n_neg"]) == (1480, 1520)
     drawn = trained(visits, "data.threshold_rows=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
     assert drawn["n_pos"] == pytest.approx(0.6 * 390, abs=30)
@@ -272,6 +272,6 @@ def test_a_column_of_numbers_has_no_days(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="split by a column of dates, not of numbers"):
         trained(config, "operating_point={alerts: 5, per: day}", output=tmp_path / "refused")
     run = str(trained(config, "operating_point={alerts: 0.1}", output=tmp_path / "runs")["run"])
-    assert "alerts_per_day" not in read_about(run)["operating_point"]
+    assert "alerts_per_day" not in read_metrics(run)["operating_point"]
     with pytest.raises(InputError, match="split by a column of dates, not of numbers"):
         change(run, alerts=5, per="day")

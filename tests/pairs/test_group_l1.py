@@ -21,7 +21,7 @@ from aucdist.pairs.penalty import GroupL1
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import TopNegatives
 from aucdist.search.choice import SettingScores
-from aucdist.search.fold_scores import score_path
+from aucdist.search.fold_scores import score_settings
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.signs import project_onto_cone
 
@@ -167,7 +167,7 @@ def test_a_search_says_how_many_features_each_fit_keeps(penalty):
     X, y = rows()
     train, held_out = blocks_of(X[:600], 2 * y[:600] - 1), blocks_of(X[600:], 2 * y[600:] - 1)
     estimator = PairwiseHingeClassifier(features="bins", penalty=penalty)
-    scores = score_path(estimator, [{"lam": 0.02}, {"lam": 0.002}], train, held_out, NAMED_METRICS["auc"])
+    scores = score_settings(estimator, [{"lam": 0.02}, {"lam": 0.002}], train, held_out, NAMED_METRICS["auc"])
     if penalty is None:
         assert all("features_kept" not in score for score in scores)
         return

@@ -22,7 +22,7 @@ from aucdist.metrics.named import NAMED_METRICS
 from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.search import auto
 from aucdist.search.choice import complexity
-from aucdist.search.fold_scores import score_path
+from aucdist.search.fold_scores import score_settings
 from aucdist.search.folds import masked_blocks
 
 SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
@@ -40,12 +40,12 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 def test_the_measure_is_the_one_that_is_trained_for(params, metric):
     search = auto.auto_search(PairwiseHingeClassifier(**params), **SIZE)
     assert (search.metric.name, search.rule, search.n_folds) == (metric, "best" if params else "simplest", 5)
-    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(
+    assert sorted({setting["lam"] for setting in search.settings}, reverse=True) == list(
         auto.LAMS if not params else auto.LAMS_OF_TOP
     )
-    tried = [point["features"] for point in search.points]
+    tried = [setting["features"] for setting in search.settings]
     forests = auto.LEAVES_OF_TOP if params else auto.FORESTS
-    lams = {point["lam"] for point in search.points if point["features"] in forests}
+    lams = {setting["lam"] for setting in search.settings if setting["features"] in forests}
     assert lams == ({1e-1, 1e-3} if params else {1.0, 1e-1})
     assert [features for features in tried if features in (auto.LEAVES, *auto.FORESTS, *auto.LEAVES_OF_TOP)][
         ::2
@@ -56,32 +56,32 @@ def test_the_measure_is_the_one_that_is_trained_for(params, metric):
     "model", [LinkClassifier(), LinkClassifier(lam=1e-3), PairwiseHingeClassifier(monotone={0: "increasing"})]
 )
 def test_probability_models_and_directions_have_no_column_of_the_score(model):
-    tried = [point["features"] for point in auto.auto_search(model, **SIZE).points]
+    tried = [setting["features"] for setting in auto.auto_search(model, **SIZE).settings]
     assert auto.LEAVES in tried
     assert not any("forest_score" in (features or {}) for features in tried)
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_fpr", 0.05), ("max_false_positives", 20)])
 def test_the_top_is_fitted_over_all_pairs_as_well(name, value):
-    points = auto.auto_search(PairwiseHingeClassifier(**{name: value}), **SIZE).points
-    over_all = [point for point in points if point[name] is None]
-    assert [point["features"] for point in over_all[::2]] == list(auto.ALL_PAIRS)
-    assert {point[name] for point in points} == {value, None}
-    assert {tuple(sorted(point)) for point in points} == {("features", "lam", name, "monotone")}
+    settings = auto.auto_search(PairwiseHingeClassifier(**{name: value}), **SIZE).settings
+    over_all = [setting for setting in settings if setting[name] is None]
+    assert [setting["features"] for setting in over_all[::2]] == list(auto.ALL_PAIRS)
+    assert {setting[name] for setting in settings} == {value, None}
+    assert {tuple(sorted(setting)) for setting in settings} == {("features", "lam", name, "monotone")}
 
 
 def test_the_top_of_few_rows_has_forests_and_that_of_directions_those_without_a_score():
-    few = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.05), **SIZE | {"n_pos": 100}).points
-    assert auto.LEAVES_OF_TOP[0] in [point["features"] for point in few]
-    directed = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.05, monotone={0: "increasing"}), **SIZE).points
-    tried = [point["features"] for point in directed]
+    few = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.05), **SIZE | {"n_pos": 100}).settings
+    assert auto.LEAVES_OF_TOP[0] in [setting["features"] for setting in few]
+    directed = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.05, monotone={0: "increasing"}), **SIZE).settings
+    tried = [setting["features"] for setting in directed]
     assert auto.LEAVES in tried
     assert not any(forest in tried for forest in auto.LEAVES_OF_TOP)
 
 
 def test_sizes_and_given_values_are_kept():
     search = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.1, tol=0.05), **SIZE | {"n_pos": 3}, lam=0.3)
-    assert {point["lam"] for point in search.points} == {0.3}
+    assert {setting["lam"] for setting in search.settings} == {0.3}
     assert (search.n_folds, search.tol) == (3, 0.05)
     assert auto.auto_search(PairwiseHingeClassifier(max_fpr=0.1), **SIZE).tol == 3e-2
     assert auto.auto_search(LinkClassifier(tol=1e-6), **SIZE).tol == 3e-2
@@ -91,10 +91,10 @@ def test_sizes_and_given_values_are_kept():
 
 def test_probability_models_try_smaller_lam_where_positives_are_rare():
     rare = auto.auto_search(LinkClassifier(), n_pos=84, n_neg=99_916, n_features=6)
-    assert sorted({point["lam"] for point in rare.points}) == [3.4e-8, 3.4e-7, 3.4e-6, 3.4e-5]
+    assert sorted({setting["lam"] for setting in rare.settings}) == [3.4e-8, 3.4e-7, 3.4e-6, 3.4e-5]
     balanced = auto.auto_search(LinkClassifier(), n_pos=500, n_neg=500, n_features=6)
-    assert sorted({point["lam"] for point in balanced.points}) == [1e-5, 1e-4, 1e-3, 1e-2]
-    assert {point["lam"] for point in auto.auto_search(LinkClassifier(lam=0.3), lam=0.3, **SIZE).points} == {0.3}
+    assert sorted({setting["lam"] for setting in balanced.settings}) == [1e-5, 1e-4, 1e-3, 1e-2]
+    assert {setting["lam"] for setting in auto.auto_search(LinkClassifier(lam=0.3), lam=0.3, **SIZE).settings} == {0.3}
 
 
 def test_of_two_forests_the_smaller_one_is_the_simpler():
@@ -207,7 +207,7 @@ def figures(results):
 
 
 def scored(train, held_out, tol=1e-3):
-    return figures(score_path(PairwiseHingeClassifier(tol=tol), POINTS, train, held_out, NAMED_METRICS["auc"]))
+    return figures(score_settings(PairwiseHingeClassifier(tol=tol), POINTS, train, held_out, NAMED_METRICS["auc"]))
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])
@@ -286,7 +286,7 @@ def test_our_folds_score_as_scikit_learns_do(data):
     labels = np.where(y == search.classes_[1], 1, -1)
     for k, (train, test) in enumerate(FOLDS.split(X, y)):
         sides = [LocalBlocks([Block.of(X[rows], labels[rows])]) for rows in (train, test)]
-        ours = score_path(
+        ours = score_settings(
             PairwiseHingeClassifier(tol=1e-6), [{"lam": lam} for lam in lams], *sides, NAMED_METRICS["auc"]
         )
         theirs = search.cv_results_[f"split{k}_test_score"]

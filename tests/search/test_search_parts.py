@@ -18,9 +18,9 @@ from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.named import NAMED_METRICS, find_metric
 from aucdist.search import choice, fold_scores as fold_module
-from aucdist.search.fold_scores import score_path
+from aucdist.search.fold_scores import score_settings
 from aucdist.search.folds import Fold, Folds, masked_blocks
-from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
+from aucdist.search.schedule import fit_settings, halve, paths_of, race, settings_of_grid
 from aucdist.selection import fold_numbers
 
 AUC, LOSS = NAMED_METRICS["auc"], NAMED_METRICS["brier_loss"]
@@ -35,8 +35,8 @@ def row(lam, values, passes=1000, **more):
 
 
 def test_points_are_all_combinations():
-    points = points_of(PairwiseHingeClassifier(), {"lam": [1, 0.1], "tol": [1e-3, 1e-2]})
-    assert points == [{"lam": lam, "tol": tol} for lam, tol in itertools.product([1, 0.1], [1e-3, 1e-2])]
+    settings = settings_of_grid(PairwiseHingeClassifier(), {"lam": [1, 0.1], "tol": [1e-3, 1e-2]})
+    assert settings == [{"lam": lam, "tol": tol} for lam, tol in itertools.product([1, 0.1], [1e-3, 1e-2])]
 
 
 @pytest.mark.parametrize(
@@ -52,29 +52,29 @@ def test_points_are_all_combinations():
 )
 def test_a_grid_that_cannot_be_tried_is_refused(grid, said):
     with pytest.raises(InputError, match=said):
-        points_of(PairwiseHingeClassifier(), grid)
+        settings_of_grid(PairwiseHingeClassifier(), grid)
 
 
 def test_directions_of_a_map_in_the_grid_are_a_parameter():
     grid = {"features": [None, {"map": "bins", "monotone": "auto"}, "bins"], "lam": [1.0]}
-    assert points_of(PairwiseHingeClassifier(), grid) == [
+    assert settings_of_grid(PairwiseHingeClassifier(), grid) == [
         {"features": None, "lam": 1.0, "monotone": None},
         {"features": {"map": "bins"}, "lam": 1.0, "monotone": "auto"},
         {"features": "bins", "lam": 1.0, "monotone": None},
     ]
-    assert points_of(PairwiseHingeClassifier(), {"features": ["bins"]}) == [{"features": "bins"}]
+    assert settings_of_grid(PairwiseHingeClassifier(), {"features": ["bins"]}) == [{"features": "bins"}]
     with pytest.raises(InputError, match="mixes all features"):
-        points_of(PairwiseHingeClassifier(), {"features": [{"map": "nystroem", "monotone": "auto"}]})
+        settings_of_grid(PairwiseHingeClassifier(), {"features": [{"map": "nystroem", "monotone": "auto"}]})
     with pytest.raises(InputError, match="unknown parameter of the feature map 'bins': 'monotone'"):
-        points_of(UnivariateRankingClassifier(), {"features": [{"map": "bins", "monotone": "auto"}]})
+        settings_of_grid(UnivariateRankingClassifier(), {"features": [{"map": "bins", "monotone": "auto"}]})
 
 
 def test_paths_run_along_lam_where_the_solver_gains_by_it():
     model = PairwiseHingeClassifier()
-    points = points_of(model, {"tol": [1e-3, 1e-2], "lam": [1, 0.1, 0.01]})
-    assert paths_of(model, points) == [[0, 1, 2], [3, 4, 5]]
-    points = points_of(model, {"lam": [1, 0.1], "solver": ["all-pairs", "sdcd"]})
-    assert paths_of(model, points) == [[0, 2], [1], [3]]
+    settings = settings_of_grid(model, {"tol": [1e-3, 1e-2], "lam": [1, 0.1, 0.01]})
+    assert paths_of(model, settings) == [[0, 1, 2], [3, 4, 5]]
+    settings = settings_of_grid(model, {"lam": [1, 0.1], "solver": ["all-pairs", "sdcd"]})
+    assert paths_of(model, settings) == [[0, 2], [1], [3]]
 
 
 # ---- folds ----
@@ -89,19 +89,19 @@ def test_sides_are_by_row_id_and_part_the_rows():
     split = cuts(repeats=2, seed=5)
     assert len(split.outer()) == 6
     for cut in split.outer():
-        train, held_out = split.sides(cut)
+        train, held_out = split.masks(cut)
         assert (train ^ held_out)[::3].all()
         assert not (train | held_out)[np.arange(len(train)) % 3 > 0].any()
         assert split.sizes(cut) == (train.sum(), held_out.sum())
-    assert (split.sides(Fold(0, 0)).train != split.sides(Fold(1, 0)).train).any()
+    assert (split.masks(Fold(0, 0)).train != split.masks(Fold(1, 0)).train).any()
 
 
 def test_inner_folds_part_the_training_rows_of_their_fold():
     split = cuts(n_inner=4)
     for cut in split.outer():
-        whole, seen = split.sides(cut).train, np.zeros(178, dtype=int)
+        whole, seen = split.masks(cut).train, np.zeros(178, dtype=int)
         for inner in split.inner(cut):
-            train, held_out = split.sides(inner)
+            train, held_out = split.masks(inner)
             assert ((train | held_out) == whole).all()
             seen += held_out
         assert (seen[whole] == 1).all()
@@ -122,7 +122,7 @@ def test_the_plain_cut_is_the_fold_by_hash():
 
     split = cuts(seed=9)
     fold = fold_numbers(split.row_id, split.y, 3, block_seed(9, 0, 0))
-    assert split.sides(Fold(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
+    assert split.masks(Fold(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
 
 
 # ---- choice ----
@@ -204,25 +204,25 @@ def test_no_interval_has_a_width_of_zero():
 
 def answers(jobs, asked):
     asked.append(jobs)
-    return [[{"value": 0.5 + 0.1 * point["lam"] + 0.001 * job.fold.fold} for point in job.points] for job in jobs]
+    return [[{"value": 0.5 + 0.1 * setting["lam"] + 0.001 * job.fold.fold} for setting in job.settings] for job in jobs]
 
 
 def test_a_plain_course_asks_once_for_every_path_on_every_cut():
     model, asked = PairwiseHingeClassifier(max_passes=77), []
-    points = points_of(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
-    (rows,) = fit_settings(model, points, [[Fold(0, 0), Fold(0, 1)]], 77, lambda jobs: answers(jobs, asked))
+    settings = settings_of_grid(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
+    (rows,) = fit_settings(model, settings, [[Fold(0, 0), Fold(0, 1)]], 77, lambda jobs: answers(jobs, asked))
     assert len(asked) == 1
     assert len(asked[0]) == 4
-    assert [r.parameters for r in rows] == points
+    assert [r.parameters for r in rows] == settings
     assert rows[2].values == pytest.approx([0.7, 0.701])
     assert {r.max_passes for r in rows} == {77}
 
 
 def test_halving_gives_the_better_ones_more_passes():
     model, asked = PairwiseHingeClassifier(max_passes=100), []
-    points = [{"lam": float(i)} for i in range(1, 10)]
-    rows = halve(model, points, [Fold(0, 0), Fold(0, 1)], AUC, lambda jobs: answers(jobs, asked), (5, 3))
-    tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].points]) for jobs in asked]
+    settings = [{"lam": float(i)} for i in range(1, 10)]
+    rows = halve(model, settings, [Fold(0, 0), Fold(0, 1)], AUC, lambda jobs: answers(jobs, asked), (5, 3))
+    tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].settings]) for jobs in asked]
     assert tried == [(5, [*range(1, 10)]), (15, [7, 8, 9]), (100, [9])]
     assert [r.max_passes for r in rows] == [5] * 6 + [15] * 2 + [100]
     assert choice.choose(rows, AUC, "best") == 8
@@ -232,30 +232,30 @@ def test_halving_drops_what_failed_first():
     model = PairwiseHingeClassifier(max_passes=20)
 
     def answer(jobs):
-        return [[{"error": "x"} if p["lam"] > 2 else {"value": p["lam"]} for p in job.points] for job in jobs]
+        return [[{"error": "x"} if p["lam"] > 2 else {"value": p["lam"]} for p in job.settings] for job in jobs]
 
-    points = [{"lam": float(i)} for i in (1, 2, 3, 4)]
-    rows = halve(model, points, [Fold(0, 0), Fold(0, 1)], AUC, answer, (5, 2))
+    settings = [{"lam": float(i)} for i in (1, 2, 3, 4)]
+    rows = halve(model, settings, [Fold(0, 0), Fold(0, 1)], AUC, answer, (5, 2))
     assert [r.max_passes for r in rows] == [10, 20, 5, 5]
 
 
 def test_courses_are_answered_together():
     model, asked = PairwiseHingeClassifier(max_passes=10), []
-    points = [{"lam": 1.0}, {"lam": 2.0}]
-    first, second = fit_settings(model, points, [[Fold(0, 0)], [Fold(0, 1)]], 10, lambda jobs: answers(jobs, asked))
+    settings = [{"lam": 1.0}, {"lam": 2.0}]
+    first, second = fit_settings(model, settings, [[Fold(0, 0)], [Fold(0, 1)]], 10, lambda jobs: answers(jobs, asked))
     assert [job.fold.fold for job in asked[0]] == [0, 1]
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))
 
 
-def raced(points, value, n_folds, n_first=1, model=None):
+def raced(settings, value, n_folds, n_first=1, model=None):
     """Return the rows of a race, and the fold, the map and the values of lam of each job; a path ends where it gets worse."""
     asked = []
 
     def answer(jobs):
         results = []
         for job in jobs:
-            asked.append((job.fold.fold, job.points[0]["features"], [p["lam"] for p in job.points]))
-            values = [value(job.fold.fold, p["features"], p["lam"]) for p in job.points]
+            asked.append((job.fold.fold, job.settings[0]["features"], [p["lam"] for p in job.settings]))
+            values = [value(job.fold.fold, p["features"], p["lam"]) for p in job.settings]
             always = job.n_always or len(values)
             worse = [k for k in range(always - 1, len(values)) if values[k] < max(values[: k + 1])]
             end = worse[0] + 1 if worse else len(values)
@@ -263,7 +263,7 @@ def raced(points, value, n_folds, n_first=1, model=None):
         return results
 
     folds = [Fold(0, k) for k in range(n_folds)]
-    return race(model or PairwiseHingeClassifier(), points, folds, AUC, n_first, answer), asked
+    return race(model or PairwiseHingeClassifier(), settings, folds, AUC, n_first, answer), asked
 
 
 BEST_LAM = {"a": 1e-3, "b": 1.0, "c": 1.0, "d": 1e-1}
@@ -275,16 +275,16 @@ def better_in_alphabetical_order(fold, name, lam):
 
 def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     lams = [1.0, 1e-1, 1e-2, 1e-3, 1e-4]
-    points = [{"features": name, "lam": lam} for name in "dcba" for lam in lams]
-    rows, asked = raced(points, better_in_alphabetical_order, 3)
+    settings = [{"features": name, "lam": lam} for name in "dcba" for lam in lams]
+    rows, asked = raced(settings, better_in_alphabetical_order, 3)
     later = [(1, "a", lams), (1, "b", [1.0, 1e-1]), (2, "a", lams)]  # b has lost after the second fold
     assert asked == [*((0, name, lams) for name in "dcba"), *later]
-    assert [row.parameters for row in rows] == points
+    assert [row.parameters for row in rows] == settings
     counts = [sum(value is not None for value in row.values) for row in rows]
     assert counts == [1, 1, 1, 0, 0] * 2 + [2, 2, 1, 0, 0] + [3] * 5
     assert rows[0].mean is None
-    assert points[choice.choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
-    longer, asked = raced(points, better_in_alphabetical_order, 5)
+    assert settings[choice.choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
+    longer, asked = raced(settings, better_in_alphabetical_order, 5)
     assert [row.results for row in longer] == [row.results for row in rows]  # one map is left after three folds
     assert max(fold for fold, _, _ in asked) == 2
 
@@ -305,9 +305,9 @@ def test_the_average_precision_decides_where_the_auc_does_not():
 
 
 def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
-    points = [{"features": name, "lam": lam} for name in "ba" for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
+    settings = [{"features": name, "lam": lam} for name in "ba" for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
     model = PairwiseHingeClassifier(solver="sdcd")
-    _, asked = raced(points, better_in_alphabetical_order, 1, model=model)
+    _, asked = raced(settings, better_in_alphabetical_order, 1, model=model)
     first = [(0, name, [lam]) for name in "ba" for lam in (1.0, 1e-1, 1e-2)]
     assert asked == [*first, (0, "a", [1e-3]), (0, "a", [1e-4])]
 
@@ -315,20 +315,20 @@ def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
 def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race():
     maps = [None, {"map": "bins"}, {"map": "bins", "interactions": 3}, {"map": "leaves"}]
     best = {repr(features): value for features, value in zip(maps, (0.898, 0.88, 0.9, 0.9), strict=True)}
-    points = [{"features": features, "lam": 1.0} for features in maps]
+    settings = [{"features": features, "lam": 1.0} for features in maps]
 
     def value(fold, features, lam):
         return best[repr(features)] + (fold == 1) * 0.02 * (features is None)
 
-    rows, asked = raced(points, value, 3)
+    rows, asked = raced(settings, value, 3)
     assert [features for fold, features, _ in asked if fold == 1] == [maps[2], maps[3], None]
-    assert points[choice.choose(rows, AUC, "simplest")]["features"] is None
+    assert settings[choice.choose(rows, AUC, "simplest")]["features"] is None
 
 
 def test_a_map_leaves_after_one_fold_only_if_it_is_far_behind_and_after_two_by_more_than_chance():
     best = {"a": 0.9, "b": 0.8999, "c": 0.87, "d": 0.5}  # b is level but for a difference without any spread
-    points = [{"features": name, "lam": 1.0} for name in "abcdefgh"]
-    _, asked = raced(points, lambda fold, name, lam: best.get(name, 0.4), 3)
+    settings = [{"features": name, "lam": 1.0} for name in "abcdefgh"]
+    _, asked = raced(settings, lambda fold, name, lam: best.get(name, 0.4), 3)
     assert [name for fold, name, _ in asked if fold == 1] == [
         "a",
         "b",
@@ -345,19 +345,19 @@ def test_landmarks_of_half_the_width_are_tried_where_the_wide_ones_are_good(wide
         None,
     ]
     best = {repr(features): v for features, v in zip(maps, (0.86, wide, 0.97, 0.9, 0.75), strict=True)}
-    points = [{"features": features, "lam": 1.0} for features in maps]
-    rows, _ = raced(points, lambda _, features, lam: best[repr(features)], 2)
+    settings = [{"features": features, "lam": 1.0} for features in maps]
+    rows, _ = raced(settings, lambda _, features, lam: best[repr(features)], 2)
     assert rows[2].complete == tried
 
 
 def test_a_race_whose_folds_are_all_needed_drops_no_map():
-    points, folds = [{"features": name, "lam": 1.0} for name in "abcd"], [Fold(0, k) for k in range(3)]
-    rows = race(PairwiseHingeClassifier(), points, folds, AUC, 3, lambda jobs: answers(jobs, []))
+    settings, folds = [{"features": name, "lam": 1.0} for name in "abcd"], [Fold(0, k) for k in range(3)]
+    rows = race(PairwiseHingeClassifier(), settings, folds, AUC, 3, lambda jobs: answers(jobs, []))
     assert all(row.complete for row in rows)
 
 
 def test_a_map_that_left_comes_back_where_the_others_fail():
-    points = [{"features": name, "lam": lam} for name in "abcd" for lam in (1.0, 1e-1)]
+    settings = [{"features": name, "lam": lam} for name in "abcd" for lam in (1.0, 1e-1)]
 
     def answer(jobs):
         return [
@@ -365,14 +365,14 @@ def test_a_map_that_left_comes_back_where_the_others_fail():
                 {"error": "x"}
                 if job.fold.fold == 2 and p["features"] in "ab"
                 else {"value": 0.9 - 0.1 * "abcd".index(p["features"])}
-                for p in job.points
+                for p in job.settings
             ]
             for job in jobs
         ]
 
     folds = [Fold(0, k) for k in range(3)]
-    rows = race(PairwiseHingeClassifier(), points, folds, AUC, 1, answer)
-    assert points[choice.choose(rows, AUC, "best")]["features"] == "c"
+    rows = race(PairwiseHingeClassifier(), settings, folds, AUC, 1, answer)
+    assert settings[choice.choose(rows, AUC, "best")]["features"] == "c"
 
 
 # ---- one fold of a search: rows are mapped once for all models along lam ----------------------
@@ -388,11 +388,13 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     named = find_metric(metric)
     sizes, map_one = [], BinMap.map_block
     monkeypatch.setattr(BinMap, "map_block", lambda self, block: sizes.append(block.n_samples) or map_one(self, block))
-    points = [{"features": "bins", "lam": lam} for lam in (1e-1, 1e-2, 1e-3)]
-    results = score_path(PairwiseHingeClassifier(tol=1e-6), points, train, held_out, named)
+    settings = [{"features": "bins", "lam": lam} for lam in (1e-1, 1e-2, 1e-3)]
+    results = score_settings(PairwiseHingeClassifier(tol=1e-6), settings, train, held_out, named)
     assert sizes.count((~inside).sum()) == 1
     assert sizes.count(inside.sum()) <= 2  # for the fit, and for the thresholds
-    alone = [score_path(PairwiseHingeClassifier(tol=1e-6), [p], train, held_out, named)[0]["value"] for p in points]
+    alone = [
+        score_settings(PairwiseHingeClassifier(tol=1e-6), [p], train, held_out, named)[0]["value"] for p in settings
+    ]
     np.testing.assert_allclose([result["value"] for result in results], alone, atol=2e-2)
 
 
@@ -403,16 +405,19 @@ def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
     inside = r.random(300) < 0.5
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
     estimator, metric = PairwiseHingeClassifier(tol=1e-6), find_metric("auc")
-    points = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
+    settings = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
     scored, count = [], fold_module.count_scores
     monkeypatch.setattr(fold_module, "count_scores", lambda *args: scored.append(args[0].n_samples) or count(*args))
-    values = [result["value"] for result in score_path(estimator, points, train, held_out, metric)]
+    values = [result["value"] for result in score_settings(estimator, settings, train, held_out, metric)]
     assert len(scored) == 5  # the held-out rows are scored once for each fit, and both metrics count the same scores
     end = next(k for k in range(1, 5) if values[k] <= max(values[:k]))  # it overfits for a small lam
-    ended = score_path(estimator, points, train, held_out, metric, n_always=2)
+    ended = score_settings(estimator, settings, train, held_out, metric, n_always=2)
     assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)
     assert 0.0 < ended[0]["average_precision"] < 1.0
-    assert len([result for result in score_path(estimator, points, train, held_out, metric, n_always=4) if result]) >= 4
+    assert (
+        len([result for result in score_settings(estimator, settings, train, held_out, metric, n_always=4) if result])
+        >= 4
+    )
 
 
 @pytest.mark.filterwarnings("ignore:the minimum is near w = 0")
@@ -424,8 +429,8 @@ def test_a_fit_for_the_top_collapses_where_its_objective_is_that_of_weights_of_0
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
 
     def collapses(value, **others):
-        points = [{"lam": lam, "max_fpr": value, **others} for lam in (1e-1, 1e-2, 1e-3)]
-        scores = score_path(PairwiseHingeClassifier(tol=3e-2), points, train, held_out, AUC)
+        settings = [{"lam": lam, "max_fpr": value, **others} for lam in (1e-1, 1e-2, 1e-3)]
+        scores = score_settings(PairwiseHingeClassifier(tol=3e-2), settings, train, held_out, AUC)
         return [score["collapsed"] for score in scores], scores[1]["value"]
 
     top, area = collapses(0.01)
@@ -452,11 +457,11 @@ def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypat
     train, held_out = (rows.then(partial(masked_blocks, inside=side)) for side in (inside, ~inside))
     fits, sizes, fit, map_one = [], [], BinExpander.fit_blocks, BinMap.map_block
     estimator, metric = PairwiseHingeClassifier(tol=1e-6, random_state=0), find_metric("auc")
-    points = [{"features": features, "lam": lam} for lam in (1e-1, 1e-2)]
-    alone = [score_path(estimator, points, train.of_class(k), held_out.of_class(k), metric) for k in range(3)]
+    settings = [{"features": features, "lam": lam} for lam in (1e-1, 1e-2)]
+    alone = [score_settings(estimator, settings, train.of_class(k), held_out.of_class(k), metric) for k in range(3)]
     monkeypatch.setattr(BinExpander, "fit_blocks", lambda self, *args: fits.append(1) or fit(self, *args))
     monkeypatch.setattr(BinMap, "map_block", lambda self, block: sizes.append(block.n_samples) or map_one(self, block))
-    together = score_path(estimator, points, train, held_out, metric)
+    together = score_settings(estimator, settings, train, held_out, metric)
     for i, result in enumerate(together):
         assert result["classes"] == [of_class[i]["value"] for of_class in alone]  # to the last bit
         assert result["passes"] == sum(of_class[i]["passes"] for of_class in alone)

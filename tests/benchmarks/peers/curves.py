@@ -184,7 +184,7 @@ def _tuned(make: Callable[[], Any], grid: dict[str, list[Any]]) -> Callable[[Blo
 
         few = rows_of_choice(train)
         folds = Folds(few.row_id, few.y, N_FOLDS, seed=FOLD_SEED)
-        both = [folds.sides(fold) for fold in folds.outer()]  # bool arrays by row id
+        both = [folds.masks(fold) for fold in folds.outer()]  # bool arrays by row id
         sides = [tuple(np.flatnonzero(side[few.row_id]) for side in of_fold) for of_fold in both]
         search = GridSearchCV(make(), grid, scoring=score, cv=sides, refit=False).fit(few.X, (few.y > 0).astype(int))
         model = make().set_params(**search.best_params_).fit(train.X, (train.y > 0).astype(int))

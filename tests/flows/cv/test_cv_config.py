@@ -29,7 +29,7 @@ def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -
         assert config.name == path.stem
         again = tmp_path / path.name
         again.write_text(to_yaml(config))
-        assert load_cv(str(again)).points == config.points
+        assert load_cv(str(again)).settings == config.settings
 
 
 def test_the_configuration_of_a_training_run_can_be_searched(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_the_configuration_of_a_training_run_can_be_searched(tmp_path: Path) -> 
     path.write_text(to_yaml(load_train("digits")))
     config = load_cv(str(path), ["metric=average_precision", grid])
     assert config.baselines
-    assert len(config.points) == 4
+    assert len(config.settings) == 4
     path.write_text(to_yaml(load_train("digits", ["checkpoint={}"])))
     with pytest.raises(InputError, match="checkpoint"):
         load_cv(str(path), [grid])
@@ -45,8 +45,8 @@ def test_the_configuration_of_a_training_run_can_be_searched(tmp_path: Path) -> 
 
 def test_a_spread_is_even_on_a_log_scale() -> None:
     config = load_cv("digits", ["grid.lam={first: 10, last: 1e-4, number: 11}"])
-    assert [point["lam"] for point in config.points][:4] == [10.0, 3.162, 1.0, 0.3162]
-    assert config.points[-1] == {"lam": 1e-4}
+    assert [point["lam"] for point in config.settings][:4] == [10.0, 3.162, 1.0, 0.3162]
+    assert config.settings[-1] == {"lam": 1e-4}
 
 
 @pytest.mark.parametrize(("setting", "message"), table_beside(__file__))
@@ -136,7 +136,7 @@ def opened(folder, *settings):
 def test_groups_stay_whole(tmp_path):
     frame, search = opened(tmp_path)
     for fold in search.folds.outer():
-        sides = search.folds.sides(fold)
+        sides = search.folds.masks(fold)
         train, held_out = (set(frame["user"][side]) for side in (sides.train, sides.held_out))
         assert train
         assert held_out
@@ -154,7 +154,7 @@ def test_a_gap_before_the_held_out_rows_of_time(tmp_path):
     _, search = opened(tmp_path, *settings, "folds.gap_rows=10", "folds.gap_time=0.25")
     time = frame["a"].to_numpy()
     for fold in search.folds.outer():
-        sides, wider = search.folds.sides(fold), without.folds.sides(fold)
+        sides, wider = search.folds.masks(fold), without.folds.masks(fold)
         assert (sides.held_out == wider.held_out).all()
         latest = np.sort(time[wider.train])[:-10]
         known = latest[latest <= time[sides.held_out].min() - 0.25]

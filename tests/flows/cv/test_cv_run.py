@@ -165,7 +165,7 @@ def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypat
     score = run.fit_job
 
     def fail_with_sdcd(job: Any, *args: Any) -> Any:
-        if job.points[0]["solver"] == "sdcd":
+        if job.settings[0]["solver"] == "sdcd":
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
@@ -228,7 +228,7 @@ def test_the_memory_of_the_workers_decides(limit: int, placement: str, monkeypat
     assert run._placement(config, 10, None)[0] == "masks"
 
 
-def _fail_there(job: Any, sides: None, address: str) -> list[dict[str, Any]]:
+def _fail_there(job: Any, masks: None, address: str) -> list[dict[str, Any]]:
     from distributed import get_worker
 
     mine = get_worker().address
@@ -237,7 +237,7 @@ def _fail_there(job: Any, sides: None, address: str) -> list[dict[str, Any]]:
     return [{"value": float(job.fold), "worker": mine}]
 
 
-def _fail(job: Any, sides: None, again: bool) -> list[dict[str, Any]]:
+def _fail(job: Any, masks: None, again: bool) -> list[dict[str, Any]]:
     return [{"error": "always", "again": again}]
 
 

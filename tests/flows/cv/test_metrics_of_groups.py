@@ -15,7 +15,7 @@ from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold_scores import measured, scored_groups
 from aucdist.search.folds import masked_blocks
 from flows.cv.run import cross_validate
-from flows.run_folder.folder import read_about
+from flows.run_folder.folder import read_metrics
 from flows.train.run import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::aucdist.metrics.IntervalWarning")  # the rows are few
@@ -122,7 +122,7 @@ def test_grades_without_groups_are_one_group(tmp_path):
 def test_features_are_chosen_within_groups(tmp_path):
     size = {"n": 90, "n_users": 19}
     config = write(tmp_path, "train", size=size, model={"features": "auto", "lam": 0.01, "tol": 0.05})
-    assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
+    assert read_metrics(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
     pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(InputError, match="all rows are of one group"):  # one group cannot be on both sides of a fold
         train(config, QUIET)
@@ -144,7 +144,7 @@ def test_a_search_for_features_is_within_groups(tmp_path, graded, options, metri
 
 def train_by(tmp_path, features, **more):
     model = {"features": features, "lam": 0.01, "tol": 0.05}
-    return read_about(train(write(tmp_path, "train", size=FEW, model=model, **more), QUIET)["run"])["search"]
+    return read_metrics(train(write(tmp_path, "train", size=FEW, model=model, **more), QUIET)["run"])["search"]
 
 
 def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
@@ -166,7 +166,7 @@ def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
         train(config, QUIET)
     config = write(tmp_path, "train", graded=True, size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
     lower_grades(tmp_path)
-    assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
+    assert read_metrics(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
 
 
 def test_a_search_has_one_metric(tmp_path):
@@ -179,5 +179,6 @@ def test_folds_of_few_groups():
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
     search = auto_search(PairwiseHingeClassifier(), **size, lowest_grade=0.0)
     assert search.metric.name == "group_auc"  # of one group of all rows the first ten say nothing
-    tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True).points
+    search = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True)
+    tried = search.settings
     assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)

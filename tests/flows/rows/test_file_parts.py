@@ -176,7 +176,7 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
     own_client.run(note_parsed)
     rows = prepared(source, 6, workers)
     parts = [partitioned(rows, cache, workers) for cache in ("memory", "stream")]
-    rows.train.gathered(workers.parallel_map(), "row_id")
+    rows.train.gather_columns(workers.parallel_map(), "row_id")
     parsed = own_client.run(parsed_here)
     assert sorted(len(some) for some in parsed.values()) == [3, 3]
     assert len({part for some in parsed.values() for part in some}) == 6

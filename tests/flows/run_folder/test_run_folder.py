@@ -16,7 +16,7 @@ from support.forked_workers import start_program
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import configuration_of, data_of, fit_name, run_folder, unfinished_runs
+from flows.run_folder.folder import configuration_of, data_config, fit_name, run_folder, unfinished_runs
 
 
 def test_published_by_name(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_name_says_what(model: dict, name: str) -> None:
 def test_what_a_run_was_trained_on_is_read(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("name: d\ndata: {name: digits}\n")
     assert configuration_of(str(tmp_path)) == {"name": "d", "data": {"name": "digits"}}
-    assert data_of(str(tmp_path)).name == "digits"
+    assert data_config(str(tmp_path)).name == "digits"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_what_a_run_was_trained_on_is_read(tmp_path: Path) -> None:
 def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_bytes(content)
     with pytest.raises(InputError, match=message):
-        data_of(str(tmp_path))
+        data_config(str(tmp_path))
 
 
 def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
     folds = Folds(train, np.where(y > 0, 1, -1), 2)
     for row in search["table"]:
         for fold, value in zip(folds.outer(), row["folds"], strict=True):
-            seen, held_out = (side[train] for side in folds.sides(fold))
+            seen, held_out = (side[train] for side in folds.masks(fold))
             model = PairwiseHingeClassifier(lam=row["parameters"]["lam"], tol=1e-6).fit(X[seen], y[seen])
             model.set_threshold(X=X[seen], y=y[seen], cost={"false_positive": 5, "miss": amount[seen]})
             cost = {"false_positive": 5, "miss": amount[held_out]}
@@ -215,7 +215,7 @@ def test_folds_choose_by_the_mean_over_classes(folder: Path) -> None:
     folds = Folds(train, codes, 2, strata=codes)
     row = next(row for row in search["table"] if row["parameters"]["lam"] == 0.01)
     for fold, value in zip(folds.outer(), row["folds"], strict=True):
-        seen, held_out = (side[train] for side in folds.sides(fold))
+        seen, held_out = (side[train] for side in folds.masks(fold))
         model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], kind[seen])
         model.set_threshold(X=X[seen], y=kind[seen], cost={"false_positive": 5, "miss": amount[seen]})
         scores, cost = model.decision_function(X[held_out]), {"false_positive": 5, "miss": amount[held_out]}

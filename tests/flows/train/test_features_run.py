@@ -19,7 +19,7 @@ from aucdist.model import load_model
 from aucdist.search.auto import FORESTS, LARGE_LEAVES, LEAVES, candidates
 from aucdist.search.choice import complexity
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import read_about
+from flows.run_folder.folder import read_metrics
 
 BINS = {"map": "bins", "bins": 8, "interactions": 1}
 READING = sets("label=clicked", 'positive="yes"', "missing=keep")
@@ -136,7 +136,7 @@ def test_a_readable_map_is_chosen_and_its_model_can_be_explained(tmp_path: Path)
     config = write_config(tmp_path, rows, {"label": "y", "positive": "True"}, {"scale": "none"}, model=model)
     observer = Following()
     result = trained(config, output=tmp_path, observer=observer)
-    search = read_about(result["run"])["search"]
+    search = read_metrics(result["run"])["search"]
     assert search["metric"] == "average_precision"
     assert search["best"]["features"] == {"map": "bins", "interactions": 1}
     assert any("chose features bins with 1 interaction, lam" in line for line in observer.lines)
@@ -182,7 +182,7 @@ def test_auto_takes_leaves_where_three_features_interact(tmp_path: Path, monkeyp
     config = write_config(tmp_path, rows, {"label": "y", "positive": 1}, model=model, blocks=2)
     observer = Following()
     result = trained(config, output=tmp_path, observer=observer)
-    search = read_about(result["run"])["search"]
+    search = read_metrics(result["run"])["search"]
     table = {json.dumps(row["parameters"]["features"]): row["mean"] or 0.0 for row in search["table"]}
     assert search["best"]["features"]["map"] == "leaves"
     assert table[json.dumps(FORESTS[1])] > max(value for map_, value in table.items() if "leaves" not in map_) + 0.01
@@ -194,13 +194,13 @@ def test_auto_takes_leaves_where_three_features_interact(tmp_path: Path, monkeyp
     few = ("model.lam=1e-1", f"data.source.source={tmp_path}/few.csv")
     other = trained(config, *few, output=tmp_path, observer=observer)
     assert any("does not try leaves" in line for line in observer.lines)
-    assert FORESTS[0] not in [row["parameters"]["features"] for row in read_about(other["run"])["search"]["table"]]
+    assert FORESTS[0] not in [row["parameters"]["features"] for row in read_metrics(other["run"])["search"]["table"]]
 
 
 @pytest.mark.parametrize("settings", [(), ("model.estimator=LinkClassifier", "model.link=logit")])
 def test_auto_takes_bins_where_no_line_parts_the_classes(folder, tmp_path, settings):
     result = train(folder, tmp_path, "model.features=auto", "model.lam=null", "data.impute=median", *settings)
-    search = read_about(result["run"])["search"]
+    search = read_metrics(result["run"])["search"]
     table, best = search["table"], search["best"]
     n_lams = len({row["parameters"]["lam"] for row in table})
     maps = [row["parameters"]["features"] for row in table[::n_lams]]
@@ -224,7 +224,7 @@ def test_auto_takes_bins_where_no_line_parts_the_classes(folder, tmp_path, setti
 def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Path, tmp_path: Path) -> None:
     result = train(folder, tmp_path, "model.features=auto")
     assert bits(train(folder, tmp_path, "model.features=auto", "cluster={kind: none, n_jobs: 2}")) == bits(result)
-    assert [row["parameters"] for row in read_about(result["run"])["search"]["table"]] == [
+    assert [row["parameters"] for row in read_metrics(result["run"])["search"]["table"]] == [
         {"features": {"map": "bins"}, "monotone": monotone, "lam": 0.01} for monotone in ("auto", None)
     ]
 
@@ -232,7 +232,7 @@ def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Pat
 def test_auto_chooses_by_what_decisions_cost(folder: Path, tmp_path: Path) -> None:
     cost = "model.features={map: auto, metric: expected_cost, false_positive: 1, miss: 4}"
     result = train(folder, tmp_path, cost, "operating_point={cost: {false_positive: 1, miss: 4}}")
-    search = read_about(result["run"])["search"]
+    search = read_metrics(result["run"])["search"]
     assert search["metric"] == "expected_cost@1,4"
     assert min(row["mean"] for row in search["table"]) <= search["score"] < 4.0
     with pytest.raises(ValueError, match="needs miss"):
@@ -241,7 +241,7 @@ def test_auto_chooses_by_what_decisions_cost(folder: Path, tmp_path: Path) -> No
 
 def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(folder: Path, tmp_path: Path) -> None:
     result = train(folder, tmp_path, "model.features=auto", "model.max_fpr=0.2")
-    search = read_about(result["run"])["search"]
+    search = read_metrics(result["run"])["search"]
     assert (search["metric"], search["rule"]) == ("shrunk_partial_auc@0.2", "best")
     assert {row["parameters"]["max_fpr"] for row in search["table"]} == {0.2, None}
     assert search["score"] == max(row["mean"] for row in search["table"])

@@ -15,7 +15,7 @@ from aucdist.metrics import ScoreCounts, operating_point, threshold_at
 from aucdist.metrics.decisions import best_threshold
 from aucdist.model import load_model
 from aucdist.report.text import point_rows
-from flows.run_folder.folder import read_about, read_scores
+from flows.run_folder.folder import read_metrics, read_scores
 
 BINS = {"map": "bins", "bins": 4}
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "model.max_fpr=0.1"]
@@ -38,7 +38,7 @@ def test_metrics_are_those_of_the_test_rows(result: dict[str, Any]) -> None:
         estimate = getattr(expected, name)
         assert point[name]["value"] == pytest.approx(estimate.value)
         assert point[name]["interval"] == pytest.approx([estimate.low, estimate.high])
-    metrics = read_about(result["run"])
+    metrics = read_metrics(result["run"])
     assert (metrics["score"], metrics["threshold"], point["threshold"]) == ("decision", 0.0, 0.0)
 
 
@@ -94,7 +94,7 @@ def test_without_a_target_the_threshold_of_a_map_has_the_best_g_mean_of_unseen_s
     settings = [f"model.features={json.dumps(features)}", "data.scale=none", "model.tol=2e-3", "model.max_fpr=null"]
     result = run(tmp_path, *settings)
     assert "operating_point" not in result
-    assert read_about(result["run"])["threshold_rows"]["rows"] == set_on
+    assert read_metrics(result["run"])["threshold_rows"]["rows"] == set_on
     X, digit = load_digits(return_X_y=True)
     train = np.setdiff1d(np.arange(len(X)), read_scores(result["run"])["row_id"])
     y = np.where(digit[train] == 8, 1, -1)
@@ -110,7 +110,7 @@ def test_without_a_target_the_threshold_of_a_map_has_the_best_g_mean_of_unseen_s
     assert f"so the threshold has the largest G-mean on {rows}" in page_of(result)
     flagged = saved.predict(X) == 1
     tested = np.setdiff1d(np.arange(len(X)), train)
-    assert read_about(result["run"])["details"]["test"]["confusion"]["fp"] == int(
+    assert read_metrics(result["run"])["details"]["test"]["confusion"]["fp"] == int(
         (flagged & (digit != 8))[tested].sum()
     )
 

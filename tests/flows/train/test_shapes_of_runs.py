@@ -16,7 +16,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps.explain import values_at_bins
 from aucdist.report.text import directions_text
-from flows.run_folder.folder import read_about
+from flows.run_folder.folder import read_metrics
 from flows.train.run import _half, _shapes_of_half
 
 
@@ -44,7 +44,7 @@ def train(config: Path, output: Path, *settings: str) -> tuple[dict[str, Any], s
 def test_the_report_has_arrows_a_band_and_what_directions_cost(config: Path, tmp_path: Path) -> None:
     result, said = train(config, tmp_path)
     assert "4 of 4 tasks" in said
-    metrics = read_about(result["run"])
+    metrics = read_metrics(result["run"])
     assert metrics["monotone"] == {"debt": "increasing", "age": "decreasing"}
     free = metrics["free"]
     assert free["objective"] < metrics["certificate"]["primal"] == free["monotone"]["objective"]

@@ -23,7 +23,7 @@ from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
 from flows.rows.source import read_rows
-from flows.run_folder.folder import read_about, read_scores
+from flows.run_folder.folder import read_metrics, read_scores
 from flows.train.run import baselines
 
 QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]
@@ -50,7 +50,7 @@ def test_files_of_the_run(whole: dict[str, Any]) -> None:
 
 
 def test_metrics_hold_the_result_and_more(whole: dict[str, Any]) -> None:
-    metrics = read_about(whole["run"])
+    metrics = read_metrics(whole["run"])
     assert {key: metrics[key] for key in whole} == whole
     assert whole["n_samples"] == 1797
     assert whole["metrics"]["test_auc"] is whole["metrics"]["test_auc_interval"] is None
@@ -70,7 +70,7 @@ def test_saved_model_has_the_auc_that_was_said(whole: dict[str, Any]) -> None:
     model = load_model(f"{whole['run']}/model")
     area = roc_auc_score(digit == 8, model.decision_function(X))
     assert area == pytest.approx(whole["metrics"]["train_auc"], abs=1e-12)
-    confusion = read_about(whole["run"])["details"]["train"]["confusion"]
+    confusion = read_metrics(whole["run"])["details"]["train"]["confusion"]
     assert int((model.predict(X) == 1).sum()) == confusion["tp"] + confusion["fp"]
 
 
@@ -111,11 +111,11 @@ def test_scores_in_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("aucdist.metrics.counts.MAX_VALUES", 200)
     monkeypatch.setattr("aucdist.metrics.counts.MAX_CELLS", 100)
     result = run(tmp_path / "cells")
-    details = read_about(result["run"])["details"]
+    details = read_metrics(result["run"])["details"]
     assert 0 < details["test"]["auc_error"] < 0.01
     assert abs(result["metrics"]["test_auc"] - exact["metrics"]["test_auc"]) <= details["test"]["auc_error"]
     assert "cells, with an error of at most" in page_of(result)
-    assert read_about(exact["run"])["details"]["test"]["auc_error"] == 0.0
+    assert read_metrics(exact["run"])["details"]["test"]["auc_error"] == 0.0
 
 
 # ---- the figures that the README's configurations promise, on the real data sets --------------
@@ -221,7 +221,7 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
     assert first["differences"]["recall"] == pytest.approx(asdict(expected))
     assert expected.value == pytest.approx((hits - (own > 0)[y > 0].sum()) / (y > 0).sum())
     assert first["rates"] == pytest.approx({"recall": hits / (y > 0).sum(), "precision": hits / n_flagged})
-    assert read_about(result["run"])["baselines"] == result["baselines"]
+    assert read_metrics(result["run"])["baselines"] == result["baselines"]
 
 
 def test_no_baselines_where_they_say_nothing() -> None:
@@ -262,7 +262,7 @@ def test_the_saved_model_calls_rows_as_the_metrics_say(of_margins: dict[str, Any
     folder = Path(of_margins["run"])
     assert folder.name.endswith("-digits-svrg")
     called = load_model(str(folder / "model")).predict(load_digits(return_X_y=True)[0])
-    details = read_about(of_margins["run"])["details"]["train"]
+    details = read_metrics(of_margins["run"])["details"]["train"]
     assert (called == 1).sum() == details["confusion"]["tp"] + details["confusion"]["fp"]
     assert details["g_mean"] > 0.9
 
