@@ -116,8 +116,8 @@ def shortened(text: str, most: int = MAX_NAME) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    """Return a number with its noun, in the plural unless it is 1: row and rows, class and classes."""
+    return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def printable(text: str) -> str:

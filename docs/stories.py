@@ -33,7 +33,8 @@ KEPT = PAGES.parents[1] / "benchmarks" / "stories.csv"
 FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PRINTED_BY = re.compile(r"^Printed by.*\n\Z", re.MULTILINE)
 CHANGING = re.compile(
-    r"^(?:. (?:Run|Time) +.|# Scorecard of |report: |written: |drawn in |\d{4}-\d\d-\d\dT|card\.).*\n", re.MULTILINE
+    r"^(?:. (?:Run|Time) +.|# Scorecard of |run: |report: |written: |drawn in |\d{4}-\d\d-\d\dT|card\.).*\n",
+    re.MULTILINE,
 )
 """Lines with times, with the names of runs, and with the sizes of files that hold such names, which are not shown."""
 WIDTH = 110

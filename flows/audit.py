@@ -99,7 +99,8 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
         place = (config.output or run).rstrip("/")
         page = render_template(
             Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_verdict(record), about=about,
-            record=record, n_pos=about["n_pos"], test_auc=about["metrics"]["test_auc"],
+            warnings=[entry["text"] for entry in about.get("warnings", ())], record=record, n_pos=about["n_pos"],
+            test_auc=about["metrics"]["test_auc"],
         )  # fmt: skip
         write_bytes(f"{place}/audit.html", page.encode())
         write_bytes(f"{place}/audit.json", json_text(record).encode())

@@ -30,8 +30,8 @@ from aucdist.metrics.named import NAMED_METRICS
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.parameters import frozen
-from aucdist.report.comparison import comparison_sentences, decision_lines, render_comparison_page
-from aucdist.report.text import value_text
+from aucdist.report.comparison import comparison_sentences, decision_lines, render_comparison_page, warnings_of_runs
+from aucdist.report.text import sentence, value_text
 from aucdist.store import resolve
 from flows.config.loading import Cli, Rate, Strict, flattened
 from flows.run_folder.folder import (
@@ -162,6 +162,7 @@ def compared_lines(result: Json) -> list[str]:
         *(f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]),
         *comparison_sentences(result),
         *decision_lines(result),
+        *(f"warning: {text}" for text in warnings_of_runs(result)),
         f"report: {result['run']}/report.html",
     ]
 
@@ -267,6 +268,7 @@ def _about(run: Run) -> Json:
         "estimator": about["estimator"],
         "solver": about["solver"],
         "seconds": about["seconds"]["fit"],
+        "warnings": [entry["text"] for entry in about.get("warnings", ())],  # older runs have none
     }
 
 
@@ -283,12 +285,9 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
         estimates["average_precision"] = average_precision_interval(run.counts)
     for name in BY_BOOTSTRAP:
         estimates[name] = bootstrap_interval(run.counts, NAMED_METRICS[name].of, n_resamples=RESAMPLES)
-    return (
-        _about(run)
-        | {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
-        | {"warnings": [str(w.message) for w in caught]}
-        | {"decisions": run.about.get("operating_point") or point_of(run.counts, 0.0, {}, "test", None)}
-    )
+    row = _about(run) | {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
+    row["warnings"] = list(dict.fromkeys([*row["warnings"], *(sentence(str(warning.message)) for warning in caught)]))
+    return row | {"decisions": run.about.get("operating_point") or point_of(run.counts, 0.0, {}, "test", None)}
 
 
 def _pair_tests(

@@ -12,7 +12,7 @@ from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.drift.leaks import count_known
-from aucdist.errors import InputError, Json, unknown
+from aucdist.errors import InputError, Json, counted, unknown
 from aucdist.maps.explain import BETWEEN
 from aucdist.model import load_model
 from aucdist.model.batch_scoring import read_seen, source_for_scoring, texts_of_columns
@@ -230,11 +230,12 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 def explanation_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist explain` prints: a paragraph for each row, or the path of the table."""
     lines = [
-        f"{'all' if part['rows'] == result['rows'] else part['rows']} of the {result['rows']} rows: {_reasons_text([part])}"
+        f"{'all' if part['rows'] == result['rows'] else part['rows']} of the {counted(result['rows'], 'row')}: "
+        f"{_reasons_text([part])}"
         for part in result.get("queue") or ()
     ] + lines_of_values(result)
     if result["output"] is not None:
-        return [f"{result['output']}: {result['rows']} rows", *lines]
+        return [f"{result['output']}: {counted(result['rows'], 'row')}", *lines]
     for said in result.get("classes", [result]):
         lines += [f"class {said['name']}"] if "name" in said else []
         for row in said.get("reasons") or said["explained"] or ():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from aucdist.data.block import Block
 from aucdist.data.storage.files import absolute, check_not_existing, exists, shown, write_bytes
-from aucdist.errors import InputError, Json, unknown
+from aucdist.errors import InputError, Json, counted, unknown
 from aucdist.export import TARGETS, Scaling
 from aucdist.export.cards import CARD_SUFFIXES, card_rows, losses_of_card
 from aucdist.model import load_model, load_two_classes, model_folder
@@ -115,8 +115,8 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
 
 def export_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist export` prints."""
-    lines = f"{result['lines']} lines, " if "lines" in result else ""
-    return [f"{result['output']}: {lines}{len(result['columns'])} columns, {result['bytes']:,} bytes"]
+    lines = f"{counted(result['lines'], 'line')}, " if "lines" in result else ""
+    return [f"{result['output']}: {lines}{counted(len(result['columns']), 'column')}, {result['bytes']:,} bytes"]
 
 
 def _name_of(folder: str) -> str:

@@ -132,7 +132,7 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
     matching, held_out = sorted(files.files_of(source.source)), config.held_out or 0
     if len(matching) <= held_out:
         raise InputError(
-            f"`held_out` takes all {len(matching)} files of {source.display_name}: wait for another one, or lower `held_out`"
+            f"`held_out` takes all files of {source.display_name} ({len(matching)}): wait for another one, or lower `held_out`"
         )
     trained = matching[: len(matching) - held_out][-(config.window or 0) :]  # -0 takes all
     changes: Json = {"source": source.model_copy(update={"source": trained})}

@@ -118,6 +118,7 @@ def promotion_lines(result: Json) -> list[str]:
         if test["low"] > (margin if result["condition"] == "better" else -margin):
             missed = "as well calibrated: its Brier score is higher"
         lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {missed}")
+    lines += [f"warning: {entry['text']}" for entry in result["warnings"]]
     if "mlflow" in result:
         lines.append(f"logged as run {result['mlflow']['run']} at {result['mlflow']['server']}")
     if result["removed"]:
@@ -153,6 +154,5 @@ def decision_svg(decision: Json, title: str) -> str:
             bound, color=MUTED, label=f"{decision['condition']} {'holds' if decision['holds'] else 'does not hold'}"
         )
         axes.set(xlabel=f"run minus version in use, on {decision['rows']:,} rows", ylim=(-len(rows) + 0.4, 0.7))
-        axes.y.named = ()
 
     return standalone_svg("decision", plot)

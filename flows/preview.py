@@ -71,7 +71,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
             if alone := rank_by_each_column(sample, schema):
                 best = max(alone, key=lambda column: alone[column].auc)
                 classes[-1] |= {"column": best, "auc": alone[best].auc}
-            for text in column_warnings(sample, schema):
+            for _, text in column_warnings(sample, schema):
                 by_class.setdefault(text, []).append(name)
     looked_at = min(MAX_CLASSES, len(schema.classes))
     return classes, [
@@ -111,14 +111,14 @@ def preview(config: PreviewConfig) -> Json:
     if schema.classes:
         classes, leaks = look_at_classes(schema, data_set.block)
     else:
-        classes, leaks = [], column_warnings(sample_of(LocalBlocks([data_set.block])), schema)
+        classes, leaks = [], [text for _, text in column_warnings(sample_of(LocalBlocks([data_set.block])), schema)]
     warnings = leaks + _files_of_one_class(source, schema)
     n_rows = data_set.block.n_samples
     n_repeated = n_rows - len(np.unique(duplicates(data_set.block)))
     if n_repeated > MANY_KNOWN * n_rows:
         warnings.append(
-            f"{n_repeated:,} of {n_rows:,} rows equal another row in all features, and a random split puts some on both sides. "
-            "If they are copies of one case, keep one."
+            f"{n_repeated:,} of {n_rows:,} rows equal{'s' * (n_repeated == 1)} another row in all features, and a random split "
+            "puts some on both sides. If they are copies of one case, keep one."
         )
     if page is not None:
         write_page(page, data_set, warnings, classes)
@@ -204,15 +204,15 @@ def preview_lines(seen: Json) -> list[str]:
     """Return the lines that `aucdist data preview` prints."""
     rows, positives = seen["rows"], seen["positives"]
     if "classes" in seen:
-        lines = [f"{seen['name']}: {rows:,} rows, {len(seen['classes'])} classes, each against the rest"]
+        lines = [f"{seen['name']}: {counted(rows, 'row')}, {len(seen['classes'])} classes, each against the rest"]
         for about in seen["classes"]:
             alone = (
                 f", best column alone {about['column']} (AUC {about['auc']:.3f})" if about["column"] is not None else ""
             )
-            lines.append(f"  {about['class']}: {about['rows']:,} rows{alone}")
+            lines.append(f"  {about['class']}: {counted(about['rows'], 'row')}{alone}")
     else:
         lines = [
-            f"{seen['name']}: {rows:,} rows, {positives:,} positive ({listed(seen['positive'])}), "
+            f"{seen['name']}: {counted(rows, 'row')}, {positives:,} positive ({listed(seen['positive'])}), "
             f"{rows - positives:,} negative ({listed(seen['negative'])})"
         ]
     width = max(len("column"), *(min(32, len(c["column"])) for c in seen["columns"]))
@@ -220,10 +220,10 @@ def preview_lines(seen: Json) -> list[str]:
     for c in seen["columns"]:
         lines.append(f"{c['column']:{width}}  {c['becomes']:10}  {c['n_features']}: {', '.join(c['features'])}")
     if more := seen["n_features"] - sum(c["n_features"] for c in seen["columns"]):
-        lines.append(f"and {more:,} more features")
+        lines.append(f"and {counted(more, 'more feature')}")
     if seen["dropped"]:
         lines.append(f"not read: {', '.join(seen['dropped'])}")
-    lines.append(f"{seen['n_features']:,} features" + "".join(f", then {step}" for step in seen["then"]))
+    lines.append(counted(seen["n_features"], "feature") + "".join(f", then {step}" for step in seen["then"]))
     lines += [f"warning: {text}" for text in seen["warnings"]]
     return lines + ([f"page: {seen['page']}"] if "page" in seen else [])
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aucdist.data.own_files import jsonable
-from aucdist.errors import Json, unknown
+from aucdist.errors import Json, printable, unknown
 from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
 
 LINE_SECONDS = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
@@ -150,7 +150,7 @@ class LiveObserver(RunObserver, AbstractContextManager["LiveObserver"]):
             self._finish()
             self._task = self._bar.add_task(facts["stage"], total=None, now="")
         elif event in ("note", "about"):
-            self._bar.console.print(fact_line(facts), markup=False, highlight=False)
+            self._bar.console.print(fact_line(facts), markup=False, highlight=False, soft_wrap=True)
         elif event == "tasks":
             self._move(facts["done"], max(facts["total"], 1), tasks_line(facts))
         else:
@@ -175,9 +175,10 @@ def trained_lines(result: Json) -> list[Any]:
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in summary_rows(result):
-        table.add_row(name, Text(value))
-    return [table, f"report: {result['run']}/report.html"]
+    _, *rows = summary_rows(result)  # the table would wrap the path of the run
+    for name, value in rows:
+        table.add_row(name, Text(printable(value)))
+    return [table, f"run: {result['run']}", f"report: {result['run']}/report.html"]
 
 
 def search_lines(result: Json) -> list[Any]:
@@ -238,23 +239,26 @@ class JsonLineObserver(RunObserver):
 
 
 @contextmanager
-def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) -> Iterator[None]:
+def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) -> Iterator[list[tuple[str, str]]]:
     """Send warnings to `observer` as notes, without the paths that Python adds.
 
     Warnings that differ only in their numbers, for example from several folds, become one note with the first one and the count.
+
+    Yields a list that has kind and text of each note in the end.
 
     `ignored`: warnings of these kinds are left out.
     """
     with warnings.catch_warnings(record=True, action="always") as caught:
         for category in ignored:
             warnings.simplefilter("ignore", category)
-        yield
+        yield (found := list[tuple[str, str]]())
     alike: dict[tuple[str, str], list[str]] = {}
     for warning in caught:
         kind, text = warning.category.__name__, str(warning.message)
         alike.setdefault((kind, re.sub(r"[0-9.]+", "", text)), []).append(text)
     for (kind, _), texts in alike.items():
-        observer.note(f"{kind}: {texts[0]}{f' (and {len(texts) - 1} more like it)' if len(texts) > 1 else ''}")
+        found.append((kind, f"{texts[0]}{f' (and {len(texts) - 1} more like it)' if len(texts) > 1 else ''}"))
+        observer.note(": ".join(found[-1]))
 
 
 # ---- what is sent to a cluster -----------------------------------------------------------------------------------------

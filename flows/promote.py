@@ -28,7 +28,16 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import BelowOne, Cli, CountOption, PlaceArgument, Strict
 from flows.mlflow_registry import MODELS_SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
-from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_config, max_fpr_of, members_of, score_columns
+from flows.run_folder.folder import (
+    METRICS,
+    SCORES,
+    THRESHOLD_ROWS,
+    data_config,
+    max_fpr_of,
+    members_of,
+    read_metrics,
+    score_columns,
+)
 
 NOT_WORSE_BY = 0.005
 """The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
@@ -239,15 +248,16 @@ def promote_run(config: PromoteConfig) -> Json:
         if config.keep:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
         # a wrong URL raises an error first, before anything is read
-        return promote_to_mlflow(
-            registered_model(config.store), run, _version_of(run), config.condition, partial(decide, config, run)
+        target = registered_model(config.store)
+        return _warnings_of(run) | promote_to_mlflow(
+            target, run, _version_of(run), config.condition, partial(decide, config, run)
         )
     check_name(config.store)
     store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
     for change in store.versions.values() if config.keep else ():
         check_not_link(store.folder_of(change))  # checked before anything is promoted
     content, current, condition = _version_of(run), store.current, config.condition
-    result: Json = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
+    result = _warnings_of(run) | {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision: Any = None
     if condition != "always" and current:
         decision = decide(config, run, store.folder_of(current)) | {"version": current.version}
@@ -259,6 +269,10 @@ def promote_run(config: PromoteConfig) -> Json:
     if config.keep:
         result["removed"] = remove_old_versions(read_store(store.url), config.keep)
     return result | {"promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision}
+
+
+def _warnings_of(run: str) -> Json:
+    return {"warnings": read_metrics(run).get("warnings", []) if exists(f"{run}/{METRICS}") else []}
 
 
 def _version_of(run: str) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ import functools
 from typing import Annotated
 
 from aucdist.drift.leaks import MANY_KNOWN
-from aucdist.errors import Json
+from aucdist.errors import Json, counted
 from aucdist.model import batch_scoring
 from aucdist.report.text import ends_text, number_text
 from flows.compute.clusters import started
@@ -53,7 +53,7 @@ def score(config: ScoreConfig, observer: RunObserver) -> Json:
 
 def score_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist score` prints."""
-    lines = [f"{result['output']}: {result['rows']:,} rows in {result['parts']} part{'s' * (result['parts'] != 1)}"]
+    lines = [f"{result['output']}: {counted(result['rows'], 'row')} in {counted(result['parts'], 'part')}"]
     if cost := result.get("cost"):  # the expected cost of the decisions
         if cost["kind"] == "unknown":
             lines.append(f"what the decisions cost is not known: {cost['why']}")
@@ -71,8 +71,9 @@ def lines_of_values(result: Json) -> list[str]:
     """Return lines about the rows: a warning if many were training rows, and the columns with missing or unknown values."""
     checked, known = result["training_rows"]
     warned = (
-        f"warning: {known:,} of {checked:,} rows{' that could be looked up' * (checked < result['rows'])} were training rows, or "
-        "equal one: the model has seen them, so their scores look better than those of new rows"
+        f"warning: {known:,} of {counted(checked, 'row')}{' that could be looked up' * (checked < result['rows'])} "
+        f"{'was a training row, or equals one' if known == 1 else 'were training rows, or equal one'}: the model has seen "
+        f"{'it, so its score looks' if known == 1 else 'them, so their scores look'} better than those of new rows"
     )
     return [warned] * (known > MANY_KNOWN * checked) + [
         f"{kind} values{', which no training row had' * (kind == 'unknown')}: "

@@ -8,7 +8,7 @@ from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.sharding import Simulation
 from aucdist.data.storage.files import absolute, local_path
 from aucdist.data.storage.guard import check_disk
-from aucdist.errors import Json
+from aucdist.errors import Json, counted
 from flows.compute.clusters import Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import DataRef, source_of
@@ -85,8 +85,8 @@ def shard_lines(result: Json) -> list[str]:
         else f"{result['n_pos']:,} positive"
     )
     return [
-        f"{result['target']}: {result['n_samples']:,} rows ({contents}) x {result['n_features']}, "
-        f"{result['layout']} {result['dtype']}, {result['shards']} shards, {result['bytes'] / 1e6:.1f} MB"
+        f"{result['target']}: {counted(result['n_samples'], 'row')} ({contents}) x {result['n_features']}, "
+        f"{result['layout']} {result['dtype']}, {counted(result['shards'], 'shard')}, {result['bytes'] / 1e6:.1f} MB"
     ]
 
 

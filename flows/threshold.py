@@ -13,7 +13,6 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.run import tied_text
 from aucdist.report.text import point_rows, render_template
 from aucdist.store import promote, read_version
 from flows.config.loading import PlaceArgument, UrlOption, yaml_text
@@ -33,6 +32,7 @@ from flows.run_folder.folder import (
     timestamped,
 )
 from flows.run_folder.results import confusion_details, point_of, threshold_by, threshold_origin
+from flows.run_folder.run_warnings import EQUAL_SCORES, tied_text
 
 HISTORY = "history.parquet"
 NOT_MOVED = (
@@ -70,7 +70,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
     cut, shift, tied, changed = _decide(config, run, about, model, test)
     model = model.with_weights(
         intercept=0.0 - cut,
-        about=model.about | {"operating_point": config.options},
+        about=model.about | {"operating_point": config.options, "warnings": changed.get("warnings", [])},
         probability=None if model.probability is None else model.probability.shifted(shift),
     )
     files = model_content(model)
@@ -100,7 +100,11 @@ def change_threshold(config: ThresholdConfig) -> Json:
         changed |= {"run": made.url, "threshold_of": shown(run)}
         others[METRICS] = json_text(about | changed).encode()
         others["report.html"] = render_template(
-            Path(__file__).with_name("threshold.html"), title=about["name"], sentences=rows, run=shown(run)
+            Path(__file__).with_name("threshold.html"),
+            title=about["name"],
+            sentences=rows,
+            run=shown(run),
+            warnings=[entry["text"] for entry in changed.get("warnings", ())],
         ).encode()
         for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():
             write_bytes(f"{made.draft}/{name}", data)
@@ -143,7 +147,11 @@ def _decide(
     point = point_of(counts, at, config.options, shown_rows, per_day)
     point |= threshold_origin(rows, threshold_counts, guarantee)
     tied = tied_text(counts, at, shown_rows) if rows == "out_of_fold" else ""
-    return cut, shift, tied, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
+    changed = {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
+    if "warnings" in about:
+        others = [entry for entry in about["warnings"] if entry["key"] != EQUAL_SCORES]
+        changed["warnings"] = others + [{"key": EQUAL_SCORES, "text": tied}] * bool(tied)
+    return cut, shift, tied, changed
 
 
 def threshold_lines(result: Json) -> list[str]:

@@ -19,7 +19,7 @@ from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.files import absolute
 from aucdist.drift.batch import BatchCounts, compare_with_profile, metric_alarms, performance, performance_of_classes
 from aucdist.drift.profile import Profile
-from aucdist.errors import InputError, Json, printable
+from aucdist.errors import InputError, Json, counted, printable
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM_E_VALUE, BAD_ROWS, allowed_share, evidence_against
 from aucdist.model import batch_scoring, digest_of_model, model_folder
@@ -129,10 +129,14 @@ def watch_lines(result: Json) -> list[str]:
     known, score = result["performance"], result["comparison"]["score"]
     against = f"version {result['version']}" if result["version"] else "the model"
     of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has drifted most,"
-    lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of {of} {score['psi']:.3f}"]
+    lines = [
+        f"batch {result['batch']}: {counted(result['rows'], 'row')} against {against}, PSI of {of} {score['psi']:.3f}"
+    ]
     if known:
         positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
-        lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
+        lines.append(
+            f"{known['labelled']:,} of {result['rows']:,} rows {'has' if known['labelled'] == 1 else 'have'} a label{positive}"
+        )
         on_test_rows = (known["on_test_rows"] or {"metrics": {}})["metrics"]
         lines += [metric_text(name, value, on_test_rows.get(name)) for name, value in known["metrics"].items()]
         lines += [evidence_text(known["guarantee"])] if "guarantee" in known else []
@@ -317,8 +321,8 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     )
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
-            f"{files.shown(url)}: {strangers:,} labels have a row_id that batch {batch} does not have ({record['rows']:,} "
-            "rows). If they are labels of another batch, name it with --batch"
+            f"{files.shown(url)}: {counted(strangers, 'label')} {'has' if strangers == 1 else 'have'} a row_id that batch "
+            f"{batch} does not have ({counted(record['rows'], 'row')}). If they are labels of another batch, name it with --batch"
         )
     # two processes at once would overwrite the labels of each other
     with lease(state.url, f"watch --labels of batch {batch}"):

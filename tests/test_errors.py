@@ -52,3 +52,4 @@ def test_a_list_of_more_than_twenty_names_is_cut() -> None:
 
 def test_a_noun_is_in_the_plural_unless_there_is_one() -> None:
     assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+    assert [counted(n, "class") for n in (1, 2)] == ["1 class", "2 classes"]

@@ -1,8 +1,11 @@
 """Find causes of optimistic tests: columns that reveal the label, order, time, and test rows that were trained on.
 
-The checks use the training rows, or a sample of them. They return sentences and change nothing.
+There is also a check for columns that share one effect. The checks use the training rows, or a sample of them. They return
+warnings and change nothing.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ from aucdist.drift.columns import (
     missing_value_warning,
 )
 from aucdist.engine.blocks import Blocks, Summary, gather_sample
-from aucdist.errors import InputError
+from aucdist.errors import InputError, counted
 from aucdist.kernels.random import hash_ids
 from aucdist.parameters import frozen
 from aucdist.selection import digests_of
@@ -39,9 +42,18 @@ MAX_LATER_SHARE = 0.05
 REPORTED_AUC = SUSPICIOUS_AUC - 0.002
 """The AUC of a column from which it is reported: `init` looks at all rows, and the AUC of training rows may be a little lower."""
 MAX_NAMED = 5
+COLLINEAR = 0.99
+"""Columns are named as pairs if their absolute correlation is above this."""
+MAX_PAIRS = 3
+MAX_PRODUCTS = 2 * 10**9
+"""The number of products of two values up to which all rows of a sample are used for correlations, about 0.1 CPU seconds."""
 MAX_KEPT = 2**16
 """The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
 those with the smallest numbers."""
+
+
+Warned = tuple[str, str]
+"""A warning: a key, which stays the same in later versions, and a text of one or two sentences."""
 
 
 class Sample(NamedTuple):
@@ -122,17 +134,20 @@ def _column_ranking(values: ndarray, sample: Sample, categories: list[str] | Non
     return ColumnRanking(auc, value, int(rows[first]), int(positives[first]))
 
 
-def column_warnings(sample: Sample, schema: Schema) -> list[str]:
+def column_warnings(sample: Sample, schema: Schema) -> list[Warned]:
     """Return warnings about suspicious columns of the training rows.
 
     `sample`: of the training rows.
     """
+    return [*_revealing_columns(sample, schema), *islice(_doubtful_columns(sample, schema), MAX_NAMED), *_order(sample)]
+
+
+def _revealing_columns(sample: Sample, schema: Schema) -> Iterator[Warned]:
     columns = rank_by_each_column(sample, schema)
     named = sorted(
         (name for name, column in columns.items() if column.auc >= REPORTED_AUC or column.value),
         key=lambda name: (-columns[name].auc, name),
     )
-    sentences = []
     for name in named[:MAX_NAMED]:
         column = columns[name]
         reason = (
@@ -142,10 +157,18 @@ def column_warnings(sample: Sample, schema: Schema) -> list[str]:
             if column.auc < 1.0
             else " alone tells the classes apart without an error: if it becomes known"
         )
-        sentences.append(f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.")
-    if len(named) > MAX_NAMED:
-        sentences.append(f"{len(named) - MAX_NAMED} more columns give the label away in one of these ways.")
-    doubts = []
+        yield (
+            "column-reveals-label",
+            f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.",
+        )
+    if (more := len(named) - MAX_NAMED) > 0:
+        yield (
+            "column-reveals-label",
+            f"{counted(more, 'more column')} give{'s' * (more == 1)} the label away in one of these ways.",
+        )
+
+
+def _doubtful_columns(sample: Sample, schema: Schema) -> Iterator[Warned]:
     for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
         values = sample.values[:, j]
         distinct = np.unique(values[~np.isnan(values)])
@@ -154,32 +177,59 @@ def column_warnings(sample: Sample, schema: Schema) -> list[str]:
         # 0 if the values rise from each row to the next or fall, 1 if some neighbours are equal, and 2 if they rise and fall.
         steps = np.ptp(np.sign(np.diff(values)))
         if len(distinct) >= NEARLY_UNIQUE * len(values) and (IDENTIFIER.fullmatch(name) or steps == 0.0):
-            doubts.append(
+            yield (
+                "column-numbers-rows",
                 f"Column {name!r} differs in {'nearly ' * (len(distinct) < len(values))}every row and numbers the rows: leave it "
-                f"out with `drop: [{name}]`, because new rows have other numbers."
+                f"out with `drop: [{name}]`, because new rows have other numbers.",
             )
         elif steps <= 1.0:
-            doubts.append(
+            yield (
+                "rows-in-order-of-column",
                 f"The rows are in the order of column {name!r}. If it is a time, new rows come later, and a test on random rows "
-                f"may be too good: test on the last rows with `test: {{time: {name}, last: 0.2}}`."
+                f"may be too good: test on the last rows with `test: {{time: {name}, last: 0.2}}`.",
             )
         if said := missing_value_warning(distinct):
-            doubts.append(f"Column {name!r} {said}.")
-    sentences += doubts[:MAX_NAMED]
+            yield "number-for-missing", f"Column {name!r} {said}."
+
+
+def _order(sample: Sample) -> Iterator[Warned]:
     position = auc_of_column(
         sample.row_id.astype(np.float64), np.ones_like(sample.row_id), sample.positive.astype(np.int64)
     )
     if position >= SUSPICIOUS_AUC:
-        sentences.append(
+        yield (
+            "rows-in-order-of-classes",
             f"The rows are in the order of their classes, so the row number alone has an AUC of {position:.4f}. Check that no "
-            "feature depends on that order, as the date of loading, a batch or a device may: it would give the label away."
+            "feature depends on that order, as the date of loading, a batch or a device may: it would give the label away.",
         )
-    return sentences
 
 
-def date_warnings(train: Sample, test: Sample, schema: Schema) -> list[str]:
-    """Return sentences on columns of dates in which training rows are later than test rows."""
-    sentences = []
+def collinear(sample: Sample, schema: Schema) -> Iterator[Warned]:
+    """Warn of pairs of columns with a feature in common, or with nearly collinear ones. A missing value counts as 0.
+
+    Features in which fewer than `MIN_CLASS_ROWS` rows differ from the median are left out, because few rows agree by chance.
+    """
+    n_rows, n_features = sample.values.shape
+    rows = np.nan_to_num(sample.values[:: 1 + n_rows * n_features**2 // MAX_PRODUCTS])
+    varied = np.flatnonzero(np.count_nonzero(rows != np.median(rows, axis=0), axis=0) >= MIN_CLASS_ROWS)
+    column_of = {j: name for name, features in schema.by_column().items() for j in features}
+    rows = rows[:, varied] / np.abs(rows[:, varied]).max(axis=0)  # squares of large values may not be finite
+    rows -= rows.mean(axis=0)
+    rows /= np.linalg.norm(rows, axis=0)
+    related = varied[np.argwhere(np.triu(np.abs(rows.T @ rows) > COLLINEAR, 1))].tolist()
+    pairs = sorted({(column_of[i], column_of[j]) for i, j in related if column_of[i] != column_of[j]})
+    if pairs:
+        shown = ", ".join(f"{first!r} and {second!r}" for first, second in pairs[:MAX_PAIRS])
+        yield (
+            "collinear-columns",
+            f"{counted(len(pairs), 'pair')} of columns {'has' if len(pairs) == 1 else 'have'} features that are equal or nearly "
+            f"so (absolute correlation above {COLLINEAR}): {shown}{', and others' * (len(pairs) > MAX_PAIRS)}. Weights, shapes "
+            "and reasons divide one effect between them: to read these, leave one of each pair out with `drop`.",
+        )
+
+
+def date_warnings(train: Sample, test: Sample, schema: Schema) -> Iterator[Warned]:
+    """Warn of columns of dates in which training rows are later than test rows."""
     for name, parts in schema.dates.items():
         part = next((part for part in ("days", "year") if part in parts), None)
         if part is None:
@@ -189,32 +239,33 @@ def date_warnings(train: Sample, test: Sample, schema: Schema) -> list[str]:
             continue
         later = float(np.mean(train.values[:, j] > np.nanmedian(test.values[:, j])))
         if later > MAX_LATER_SHARE:
-            sentences.append(
+            yield (
+                "dates-split-at-random",
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
                 f"is trained on earlier rows only. Test on the last rows with `test: {{time: {name}, last: 0.2}}`, and choose "
-                f"with `folds: {{time: {name}.days}}` in `aucdist cv`."
+                f"with `folds: {{time: {name}.days}}` in `aucdist cv`.",
             )
-    return sentences
 
 
-def leak_warnings(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> tuple[str, ...]:
-    """Return sentences on everything that may make a test too optimistic.
+def leak_warnings(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> Iterator[Warned]:
+    """Warn of everything that may make a test too optimistic, and of collinear columns.
 
     `train` and `test`: the training rows, and the test rows if there are any.
     `known` and `checked`: the number of test rows that were among the training rows, and the number that were looked
     up.
     """
     sample = sample_of(train)
-    sentences = column_warnings(sample, schema)
+    yield from column_warnings(sample, schema)
     if test is not None and schema.dates:
-        sentences += date_warnings(sample, sample_of(test), schema)
+        yield from date_warnings(sample, sample_of(test), schema)
     if known > MANY_KNOWN * checked:
-        sentences.append(
+        yield (
+            "test-rows-in-training",
             f"{100 * known / checked:.3g} % of the test rows that were compared with the training rows have the same features as "
             f"a training row ({known:,} of {checked:,}). If they are copies of one case, choose settings with "
-            "`folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+            "`folds: {duplicates: together}` in `aucdist cv`, and test on other cases.",
         )
-    return tuple(sentences)
+    yield from collinear(sample, schema)
 
 
 # ---- rows that were among those of the training -----------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from aucdist.errors import Json, shortened
+from aucdist.errors import Json, counted, shortened
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, find_metric
 from aucdist.report import plots
@@ -57,7 +57,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         title=f"Comparison of {len(runs)} runs",
         result=result,
         sentences=texts,
-        warnings=[f"{run['name']}: {text}" for run in runs for text in run.get("warnings", ())],
+        warnings=warnings_of_runs(result),
         columns=columns,
         level=SIGNIFICANCE,
         p_text=p_text,
@@ -66,6 +66,11 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         tests=tests,
         figures=figures,
     )
+
+
+def warnings_of_runs(result: Json) -> list[str]:
+    """Return the warnings of all runs, each with the name of its run."""
+    return [f"{run['name']}: {text}" for run in result["runs"] for text in run["warnings"]]
 
 
 def comparison_sentences(result: Json) -> list[str]:
@@ -80,8 +85,8 @@ def comparison_sentences(result: Json) -> list[str]:
                 higher = sum(test["value"] > 0 for test in significant)
                 mean = difference_text(sum(test["value"] for test in values) / len(values))
                 texts.append(
-                    f"{first} minus {second}: the mean difference of the {metric} over {len(values)} classes is {mean}. It is "
-                    f"significant for {len(significant)} classes; {first} is higher in {higher} of them."
+                    f"{first} minus {second}: the mean difference of the {metric} over {counted(len(values), 'class')} is "
+                    f"{mean}. It is significant for {counted(len(significant), 'class')}; {first} is higher in {higher} of them."
                 )
         return texts
     same = {(pair["first"], pair["second"]): pair["threshold_difference"] for pair in result["same_scores"]}

@@ -176,23 +176,12 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     line = np.array([max(least, 0.0), 1.0])
     axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
     if not np.isnan(low).any():
-        intervals(axes, x, low, high, f"{100 * bins.level:g} % interval")
+        ends = np.column_stack([low, high, np.full(len(x), np.nan)]).ravel()
+        axes.plot(np.repeat(x, 3), ends, "-", color=POS, linewidth=1, label=f"{100 * bins.level:g} % interval")
     axes.plot(x, y, "o-", color=POS, label="observed")
     axes.set(xlabel="Predicted probability" + ", log scale" * log, ylabel="Share of positives")
     if log:
         axes.set(xscale="log", yscale="log")
-
-
-def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
-    """Plot a vertical line from the lower to the upper end at each abscissa."""
-    ends = np.column_stack([low, high, np.full(len(x), np.nan)])
-    axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
-
-
-def shape_of_link(axes: Any, trace: pd.DataFrame) -> None:
-    """Plot xi in `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
-    axes.plot(trace["round"], trace["xi"], "o-" if len(trace) <= MAX_MARKS else "-", color=POS)
-    axes.set(xlabel="Round", ylabel="Shape xi")
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:

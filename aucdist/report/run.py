@@ -1,7 +1,6 @@
 """The page of a run, of two classes or of several: verdict, warnings, figures, tables, and how to run it again."""
 
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from aucdist.errors import UNFINISHED, Json
+from aucdist.errors import Json
 from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.intervals import Estimate, IntervalWarning
+from aucdist.metrics.intervals import Estimate
 from aucdist.report import plots
 from aucdist.report.plots import share_of_positives
 from aucdist.report.sections import search_section
@@ -41,12 +40,6 @@ MISTAKES = 12
 CURVE_POINTS = 80
 TILES = ("Flagged", "Precision", "Recall")
 """The rows of the result that tiles of the page show."""
-NO_TEST_ROWS = (
-    "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
-    "with `data.test`."
-)
-MIN_TIED, MANY_TIED = 5, 0.25
-"""A warning is given if so many rows, and this share of the flagged ones, have the lowest score that is flagged."""
 RARE_SHARE = 0.1
 """Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
 DEFAULT_THRESHOLDS = {
@@ -70,17 +63,16 @@ class Report:
 
     For two classes:
 
+    `interval`: of the AUC of the test rows, or else of the training rows; None if they are weighted.
     `threshold`: of X w: the scores of the model, X w - threshold, are positive above it.
     `history`: one row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual``, ``relative_gap``.
     `weights`: feature name and weight, in any order; the page shows the largest.
     `probabilities`: probabilities of the test rows, or else of the training rows, if the model has probabilities.
-    `shape`: the search for the shape of the GEV link: `xi_trace_` of a LinkClassifier.
+    `xi`: the shape of a GEV link.
     `of_pairs`: whether the objective is a mean over pairs rather than over rows.
     `additive`: `aucdist.report.sections.additive_section` of a model of binned features, which is shown in place of its weights.
     `map_name`: the feature map of the model: the certificate is given the map.
     `max_fpr`: the false positive rate up to which the partial AUC was trained for.
-    `leaks`: what makes the test look better than new rows will.
-    `time`: the column by which the test rows are the last ones; None if they are not.
 
     For several classes:
 
@@ -94,17 +86,16 @@ class Report:
     classes: Sequence[tuple[ScoreCounts, ScoreCounts | None]]
     cost: Sequence[tuple[str, str]] = ()
     command: str = "aucdist train"
+    interval: Estimate | None = None
     threshold: float = 0.0
     history: pd.DataFrame | None = None
     weights: Sequence[tuple[str, float]] = ()
     probabilities: ScoreCounts | None = None
-    shape: pd.DataFrame | None = None
+    xi: float | None = None
     of_pairs: bool = True
     additive: Json | None = None
     map_name: str | None = None
     max_fpr: float | None = None
-    leaks: Sequence[str] = ()
-    time: str | None = None
     confusions: np.ndarray | None = None
 
 
@@ -122,6 +113,7 @@ def render_run_page(report: Report) -> str:
         report=report,
         run=report.run,
         search=search and search_section(search),
+        warnings=[entry["text"] for entry in report.run["warnings"]],
         **values,
     )
 
@@ -132,12 +124,7 @@ def render_run_page(report: Report) -> str:
 def _two_classes(report: Report) -> Json:
     ((train, test),), run = report.classes, report.run
     shown, rows = (train, "training") if test is None else (test, "test")
-    interval: Estimate | None = None
-    with warnings.catch_warnings(record=True, action="always", category=IntervalWarning) as caught:
-        if not shown.weighted:
-            interval = ranking.auc_interval(shown)
     reliability: Json = {}
-    shape: Json = {}
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
@@ -155,21 +142,14 @@ def _two_classes(report: Report) -> Json:
             ),
             "losses": losses,
         }
-    if (trace := report.shape) is not None:  # the search for the shape of the link
-        last = number_text(float(trace["xi"].iloc[-1]))
-        shape = {
-            "figure": plots.inline_svg("xi", "Shape xi", f"The last xi is {last}", plots.shape_of_link, trace=trace),
-            "xi": last,
-        }
     return {
         "which": rows,
-        "sentences": _verdict_of_two(report, shown, rows, interval),
-        "warnings": _warnings_of_two(report, shown, rows, interval, [str(warning.message) for warning in caught]),
+        "sentences": _verdict_of_two(report, shown, rows),
         "population": _population_text(report),
         "area": ranking.auc(shown),
         "error": (error := ranking.auc_error(shown)) and rounded_up_text(error),
         "train_area": ranking.auc(train),
-        "interval": interval,
+        "interval": report.interval,
         "average_precision": ranking.average_precision(shown),
         "prevalence": share_of_positives(shown),
         "excess": proved_excess(run["certificate"]),
@@ -178,7 +158,6 @@ def _two_classes(report: Report) -> Json:
         "decision": _decision(report, shown, rows),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
-        "shape": shape,
         "additive": report.additive,
         "weights": sorted((w for w in report.weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS],
     }
@@ -194,50 +173,7 @@ def _default_threshold(run: Json) -> str:
     )
 
 
-def _warnings_of_two(
-    report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None, more: list[str]
-) -> list[str]:
-    certificate, texts = report.run["certificate"], []
-    if (status := certificate["status"]) == "stationary":
-        texts.append(
-            "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective."
-        )
-    elif status != "converged":
-        texts.append(
-            f"The fit did not converge: it ended with status {status} after {number_text(report.run['passes'], 6)} passes. The "
-            f"objective is {certificate_text(certificate)}. {UNFINISHED.get(status, UNFINISHED['max-passes'])[1]}."
-        )
-    if not report.classes[0][1]:
-        texts.append(NO_TEST_ROWS)
-    search = report.run.get("search", {})
-    if interval and search.get("metric") == "auc" and interval.high < (search["interval"] or [0])[0]:
-        texts.append(
-            f"The AUC of the {rows} rows ({interval.value:.3f}) is far below the AUC of the search ({search['score']:.3f}). "
-            f"{'The test rows are later than those of the folds: expect' if report.time else 'Expect'} the value of the "
-            f"{rows} rows."
-        )
-    if interval and interval.low <= 0.5:
-        texts.append(
-            "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
-        )
-    if "operating_point" in report.run and (tied := tied_text(shown, report.threshold, rows)):
-        texts.append(tied)
-    return [*texts, *(f"{text[0].upper()}{text[1:]}." for text in more), *report.leaks]
-
-
-def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
-    """Return a warning that many of the flagged rows share the lowest score that is flagged; empty if they do not."""
-    tied, *others = (counts.pos + counts.neg)[counts.values > threshold].tolist() or [0.0]
-    if tied < max(MIN_TIED, MANY_TIED * sum(others, tied)):
-        return ""
-    return (
-        f"{count_text(tied)} {rows} rows have the lowest score that is flagged. Rows with equal features have equal scores, "
-        "so they are flagged together. The scores that set the threshold may have differed between such rows, so the result "
-        "may be far from the target."
-    )
-
-
-def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None) -> list[tuple[str, str]]:
+def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str) -> list[tuple[str, str]]:
     """Return (label, sentences) of the main results."""
     run, (compared, advice) = report.run, _beside_baselines(report, rows)
     sentences = [
@@ -253,7 +189,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         sentences.insert(0, ("Threshold", _default_threshold(run)))
         share, n_pos = share_of_positives(shown), shown.n_pos
         # rows without weights and groups
-        if share < RARE_SHARE and n_pos > 1 and interval and not groups.get("grouped"):
+        if share < RARE_SHARE and n_pos > 1 and report.interval and not groups.get("grouped"):
             sentences.insert(
                 0,
                 (
@@ -309,9 +245,8 @@ def _population_text(report: Report) -> str:
 def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     """Return the SVG of each figure for which there is data."""
     assert report.history is not None
-    history = report.history
-    if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
-        history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
+    passes = report.history["passes"].to_numpy(float)
+    history = report.history.iloc[plots.thin(passes, passes)]
     curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
     point = report.run.get("operating_point")
     train, test = report.classes[0]
@@ -331,7 +266,8 @@ def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
         ),
         "pr": (
             "Precision and recall",
-            f"Average precision {ranking.average_precision(shown):.4f}; a random order has {share_of_positives(shown):.2g}.",
+            f"The {rows} curve has an average precision of {auc_text(ranking.average_precision(shown))}; a random order has "
+            f"{number_text(share_of_positives(shown), 2)}.",
             lambda axes: plots.precision_recall(axes, train, test),
         ),
         "scores": (
@@ -414,18 +350,6 @@ def _several(report: Report) -> Json:
     curves = [train if test is None else test for train, test in report.classes]
     part = "test_auc" if tested else "train_auc"
     order = sorted(range(len(rows)), key=lambda k: (rows[k][part] is None, rows[k][part] or 0.0, k))
-    texts = []
-    if early := [row["name"] for row in rows if row["certificate"]["status"] not in ("converged", "stationary")]:
-        texts.append(f"The fit did not converge for {_first_names(early)}.")
-    if tested and (absent := [row["name"] for row in rows if row["test_auc"] is None]):
-        texts.append(f"The means leave out {_first_names(absent)}, which have no positive or no negative test rows.")
-    if not tested:
-        texts.append(NO_TEST_ROWS)
-    if chance := [row["name"] for row in rows if (ends := row["test_auc_interval"]) and ends[0] <= 0.5]:
-        texts.append(
-            f"The interval of the AUC includes 0.5 for {_first_names(chance)}: these rows do not show that the ranking is better "
-            "than chance."
-        )
     confusions: Json = {}
     if report.confusions is not None:
         names = [rows[k]["name"] for k in order]
@@ -444,15 +368,10 @@ def _several(report: Report) -> Json:
     return {
         "which": "test" if tested else "training",
         "sentences": [*said, ("Certificates", objectives_text(run))],
-        "warnings": texts,
         "classes": [rows[k] | {"excess": proved_excess(rows[k]["certificate"])} for k in order],
         "confusions": confusions,
         "curves": [(rows[k]["name"], rows[k][part], _roc_pairs(curves[k])) for k in order],
     }
-
-
-def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + f" and {len(names) - 8} more" * (len(names) > 8)
 
 
 def _roc_pairs(counts: ScoreCounts) -> list[tuple[float, float]]:

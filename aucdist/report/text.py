@@ -39,7 +39,8 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     `run`: the object that ``aucdist train --json`` prints.
     """
     metrics, classes = run["metrics"], run.get("classes")
-    passes, n_rows = f"{number_text(run['passes'], 6)} passes", f"{run['n_samples']:,} rows"
+    passes = f"{number_text(run['passes'], 6)} pass{'es' * (run['passes'] != 1)}"
+    n_rows = counted(run["n_samples"], "row")
     if classes is None:
         certificate, point, n_rows = run["certificate"], run.get("operating_point"), _rows_text(run, "n")
         baselines = run.get("baselines", ())
@@ -82,9 +83,10 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     rows = [
         ("Run", str(run["run"])),
         ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
-        ("Training data", f"{n_rows}, {run['n_features']:,} features"),
+        ("Training data", f"{n_rows}, {counted(run['n_features'], 'feature')}"),
         *rows,
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
+        *(("Warning", entry["text"]) for entry in run.get("warnings", ())),
     ]
     return [(label, value) for label, value in rows if value]
 
@@ -93,7 +95,7 @@ def _rows_text(run: Json, part: str) -> str:
     """Return how many rows there are, and how many of them are positive. `part`: what the keys of the counts begin with."""
     n_pos, n_neg = run[f"{part}_pos"], run[f"{part}_neg"]
     n_rows = n_pos + n_neg
-    return f"{n_rows:,} rows, {n_pos:,} positive ({percent_text(n_pos / n_rows)})"
+    return f"{counted(n_rows, 'row')}, {n_pos:,} positive ({percent_text(n_pos / n_rows)})"
 
 
 def group_rows(groups: Json) -> list[tuple[str, str]]:
@@ -106,12 +108,12 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
     if not groups["grouped"]:
         return []
     without = groups["without_pairs"]
-    rest = f"; {without:,} more have rows of one class only and do not count" if without else ""
+    rest = f"; {without:,} more {'has' if without == 1 else 'have'} rows of one class only" if without else ""
     rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
     for name, metric in groups["metrics"].items():
         equally = " with equal weights" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
         value = auc_with_interval(metric["value"], metric["interval"])
-        rows.append((find_metric(name).heading, f"{value} over {metric['groups']:,} groups{equally}"))
+        rows.append((find_metric(name).heading, f"{value} over {counted(metric['groups'], 'group')}{equally}"))
     return rows
 
 
@@ -119,7 +121,7 @@ def target_text(target: Json) -> str:
     """Describe the target of an operating point, as words after "The threshold was set for"."""
     name, value = _rate_and_limit(target)
     if "per" in target:
-        return f"at most {number_text(value)} alerts {'a' if target['per'] == 'day' else 'in'} {target['per']}"
+        return f"at most {number_text(value)} alert{'s' * (value != 1)} {'a' if target['per'] == 'day' else 'in'} {target['per']}"
     if name == "cost":
         texts = ["the row's own amount" if isinstance(cost, str) else number_text(cost) for cost in value.values()]
         return "the lowest cost, at {} for a false positive and {} for a miss".format(*texts)
@@ -201,8 +203,11 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         n_right = round(point["recall"]["value"] * n_pos)
         a_day = f", {number_text(point['alerts_per_day'])} a day" if "alerts_per_day" in point else ""
         flagged = f"{n_alerts:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})"
-        right = f": {n_right:,} of the {n_alerts:,} flagged {'row is' if n_alerts == 1 else 'rows are'} positive"
-        missed = f": {n_pos - n_right:,} of {n_pos:,} positive {'row is' if n_pos == 1 else 'rows are'} missed"
+        right = f": {n_right:,} of the {counted(n_alerts, 'flagged row')} {'is' if 1 in (n_right, n_alerts) else 'are'} positive"
+        n_missed = n_pos - n_right
+        missed = (
+            f": {n_missed:,} of {counted(n_pos, 'positive row')} {'is' if 1 in (n_missed, n_pos) else 'are'} missed"
+        )
         if n_alerts and baselines:
             others = f"With {counted(n_alerts, 'alert')} each, this model finds {counted(n_right, 'positive row')}"
             for row in baselines:
@@ -351,6 +356,11 @@ def directions_text(free: Json) -> str:
         f"{auc_text(*areas)}. Without them the objective is {number_text(free['objective'], 5)}{by} and the AUC is "
         f"{auc_text(*areas[::-1])}."
     )
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def proved_excess(certificate: Json) -> float | None:

@@ -21,7 +21,7 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
-from aucdist.errors import InputError, Json, printable
+from aucdist.errors import InputError, Json, counted, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
 from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, N_SHOWN, TEST_SHARE, ColumnGuess, Kind, contents_of
@@ -122,7 +122,7 @@ def init_lines(result: Json) -> list[str]:
     return [
         *(f"{column:24} {kind}" for column, kind in result["columns"].items()),
         *result["warnings"],
-        f"{file}: {result['rows']:,} rows",
+        f"{file}: {counted(result['rows'], 'row')}",
         f"next: aucdist data preview {file} --html {Path(file).stem}.html",
         result["positive_class"],
     ]
@@ -422,7 +422,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
         from aucdist.engine.blocks import LocalBlocks
 
         data_set = read(source.model_copy(update={"positive": positive, "missing": "keep"}), name=name)
-        notes = column_warnings(sample_of(LocalBlocks([data_set.block])), data_set.schema)
+        notes = [text for _, text in column_warnings(sample_of(LocalBlocks([data_set.block])), data_set.schema)]
     return Description(text, surveyed.rows, whole, _shown(positive), guessed, kinds, {}, notes)
 
 

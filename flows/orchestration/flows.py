@@ -2,22 +2,17 @@
 
 # No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
 
-import base64
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import prefect
 from prefect.artifacts import (
-    create_image_artifact,
     create_markdown_artifact,
-    create_progress_artifact,
     create_table_artifact,
-    update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import FlowRun, State
@@ -29,19 +24,18 @@ from prefect.runtime import flow_run as this_run
 
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
-from aucdist.report.plots import roc_curves, standalone_svg
-from aucdist.report.text import certificate_text, search_verdict, summary_rows
+from aucdist.report.text import search_verdict, summary_rows
 from aucdist.store import split_store_url
 from flows import keep_current as keeping, score as scoring, shard as sharding, watch as watching
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
 from flows.model_store import promotion_lines
-from flows.progress import RunObserver, log_observer, tasks_line
+from flows.progress import RunObserver, log_observer
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
-from flows.run_folder.folder import fit_name, read_scores, table_counts
+from flows.run_folder.folder import fit_name
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as training
@@ -106,18 +100,15 @@ def train_auc(config: TrainConfig) -> Json:
     """Train a model, evaluate it and write the run folder."""
     result = training.train(config, FlowObserver())
     create_markdown_artifact(summary_markdown(result), key="train-auc-summary", description=f"Summary of {config.name}")
-    create_table_artifact([flat_row(result)], key="train-auc-table", description=f"Figures of {config.name}")
-    create_roc_artifact(result, key="train-auc-roc", description=f"ROC curve of {config.name}")
     return result
 
 
 @flow(name="cross-validate", flow_run_name="cross-validate-{config.name}")
 def cross_validate(config: CvConfig) -> Json:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder."""
-    result = searching.cross_validate(config, FlowObserver(config.name))
-    create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
-    create_table_artifact(settings_table(result), key="cross-validate-table", description=f"Settings of {config.name}")
-    create_roc_artifact(result["refit"], key="cross-validate-roc", description=f"ROC curve of {config.name}")
+    result = searching.cross_validate(config, FlowObserver())
+    verdict = f"{search_verdict(result)}\n\n{summary_markdown(result['refit'])}"
+    create_markdown_artifact(verdict, key="cross-validate-verdict", description=f"Verdict on {config.name}")
     return result
 
 
@@ -125,7 +116,7 @@ def cross_validate(config: CvConfig) -> Json:
 def shard_data(config: ShardConfig) -> Json:
     """Write a data set as shards: rows in random order, each shard with its share of the positives."""
     result = sharding.shard(config, FlowObserver())
-    create_table_artifact([flat_row(result)], key="shard-data-table", description=f"Shards at {result['target']}")
+    create_lines_artifact(sharding.shard_lines(result), "shard-data", f"Shards at {result['target']}")
     return result
 
 
@@ -133,8 +124,7 @@ def shard_data(config: ShardConfig) -> Json:
 def score(config: ScoreConfig) -> Json:
     """Score the rows of a data set by a model."""
     result = scoring.score(config, FlowObserver())
-    counts = {kind: sum(result[kind].values()) for kind in ("missing", "unknown")}
-    create_table_artifact([flat_row(result | counts)], key="score-table", description=f"Scores at {result['output']}")
+    create_lines_artifact(scoring.score_lines(result), "score", f"Scores at {result['output']}")
     return result
 
 
@@ -153,8 +143,7 @@ def keep_current(config: KeepCurrentConfig) -> Json:
     Returns what ``aucdist keep-current --json`` prints.
     """
     result = keeping.keep_current(config, FlowObserver())
-    lines = "\n".join(f"* {line}" for line in promotion_lines(result["promotion"]))
-    create_markdown_artifact(lines, key="keep-current", description=f"The model at {result['store']}")
+    create_lines_artifact(promotion_lines(result["promotion"]), "keep-current", f"The model at {result['store']}")
     if result["watched"] is not None:
         report_alarms(result["watched"], config.store, KEEP_CURRENT_ALARM)
     return result
@@ -175,14 +164,10 @@ def reproduce_paper(config: Paper) -> Json:
 
 
 class FlowObserver(RunObserver):
-    """Runs stages as tasks, writes the log of the flow run, and shows the progress of a search as a progress artifact.
+    """Runs stages as tasks, and writes the log of the flow run."""
 
-    `search`: its name; empty for other flows.
-    """
-
-    def __init__(self, search: str = "") -> None:
-        self._log, self._name = log_observer(get_run_logger().info), search
-        self._artifact: UUID | None = None
+    def __init__(self) -> None:
+        self._log = log_observer(get_run_logger().info)
 
     def run_stage(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Run a stage as a Prefect task and return its result.
@@ -197,26 +182,8 @@ class FlowObserver(RunObserver):
         return prefect.task(name=name, cache_policy=NO_CACHE, persist_result=False)(body)()
 
     def on(self, event: str, facts: Json) -> None:
-        """Write the event, and update the artifact by the number of finished tasks."""
+        """Write the event."""
         self._log.on(event, facts)
-        if event != "tasks" or not self._name:
-            return
-        percent = 100.0 * facts["done"] / max(facts["total"], 1)
-        if self._artifact is None:
-            made = create_progress_artifact(percent, key="cross-validate-progress", description=f"Search {self._name}")
-            self._artifact = made  # type: ignore[assignment]  # not awaited where nothing is async
-        else:
-            update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks_line(facts)}")
-
-
-def create_roc_artifact(result: Json, key: str, description: str) -> None:
-    """Create an image artifact of the test ROC curve. Runs without test rows or with several classes have none."""
-    if result["metrics"]["test_auc"] is None or "classes" in result:
-        return
-    curves = [("test", table_counts(read_scores(result["run"])))]
-    svg = standalone_svg("roc", lambda axes: roc_curves(axes, curves, log_x=False))
-    image = base64.b64encode(svg.encode()).decode()
-    create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
 
 
 def report_alarms(result: Json, model: str, event: str) -> None:
@@ -224,8 +191,7 @@ def report_alarms(result: Json, model: str, event: str) -> None:
 
     The resource of the event has the label ``aucdist.model``, the name of the folder of the model.
     """
-    lines = "\n".join(f"* {line}" for line in watching.watch_lines(result))
-    create_markdown_artifact(lines, key="watch", description=f"Batch {result['batch']}")
+    create_lines_artifact(watching.watch_lines(result), "watch", f"Batch {result['batch']}")
     if result["alarms"]:
         url = shown(split_store_url(model)[0])
         resource = {
@@ -237,33 +203,12 @@ def report_alarms(result: Json, model: str, event: str) -> None:
         emit_event(event, resource, payload=payload)
 
 
-def flat_row(result: Json) -> Json:
-    """Return the figures of a result as one row of a table, without nesting."""
-    flat = {k: v for k, v in result.items() if not isinstance(v, dict | list)}
-    return flat | {k: v for part in result.values() if isinstance(part, dict) for k, v in part.items()}
+def create_lines_artifact(lines: Iterable[str], key: str, description: str) -> None:
+    """Create an artifact of the lines that a command prints."""
+    create_markdown_artifact("\n".join(f"* {line}" for line in lines), key=key, description=description)
 
 
 def summary_markdown(result: Json) -> str:
     """Return the summary of a training run as a table in Markdown."""
     rows = [f"| {label} | {str(value).replace('|', '&#124;')} |" for label, value in summary_rows(result)]
     return "\n".join(["| | |", "|---|---|", *rows]) + "\n"
-
-
-def markdown_of(result: Json) -> str:
-    """Return the verdict of a search in Markdown."""
-    lines = [search_verdict(result), ""]
-    if "certificate" in result["refit"]:  # several classes have one each, in the report
-        lines += [f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}.", ""]
-    return "\n".join([*lines, summary_markdown(result["refit"])])
-
-
-def settings_table(result: Json) -> list[Json]:
-    """Return the settings of a search with their scores, a row for each."""
-    return [
-        row["parameters"]
-        | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
-        | ({"features kept": row["features_kept"]} if "features_kept" in row else {})
-        | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)}
-        | {"errors": "; ".join(row["errors"])}
-        for row in result["table"]
-    ]

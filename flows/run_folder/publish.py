@@ -48,6 +48,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
             "certificate": about["certificate"],
             "data": rows.identity,
             "versions": versions(),
+            "warnings": result["warnings"],
         }
         for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
     ]
@@ -136,17 +137,16 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         )
     return replace(
         report,
+        interval=class_evaluation.interval,
         threshold=estimator.raw_threshold,
         history=estimator.history_,
         weights=list(zip(names, estimator.coef_[0].tolist(), strict=True)),
         probabilities=probabilities,
-        shape=getattr(estimator, "xi_trace_", None),
+        xi=getattr(estimator, "xi_", None),
         of_pairs=estimator.of_pairs,
         additive=additive,
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=trained_max_fpr(estimator, class_evaluation.train.n_neg),
-        leaks=fitted.leaks,
-        time=getattr(fitted.config.data.test, "time", None),
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy import ndarray
 
 from aucdist.data.own_files import jsonable
-from aucdist.drift.leaks import RowDigests
+from aucdist.drift.leaks import RowDigests, Warned
 from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks, ClassBlocks
@@ -51,6 +51,7 @@ from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
 from flows.rows.rows import TrainTestRows
 from flows.run_folder.folder import DECISION, digests, table_counts, versions
+from flows.run_folder.run_warnings import run_warnings
 
 STAGES = {
     "data": ("open data", "survey", "split and scale", "partition"),
@@ -67,7 +68,7 @@ class ClassEvaluation(NamedTuple):
     """The scores of the model of one class against the rest.
 
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
-    `interval`: of the test AUC.
+    `interval`: of the AUC of the reported rows; None if they are weighted.
     `threshold_counts`: of the rows that set the threshold: where the model has not seen them, of the threshold rows, or of the
         training rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
     `costs`: the costs of the training rows, if the operating point uses the cost column.
@@ -123,12 +124,14 @@ class Evaluation(NamedTuple):
     `test`: None without test rows.
     `groups`: what `group_results` returns.
     `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``.
+    `warned`: kind and text of each warning.
     """
 
     classes: list[ClassEvaluation]
     test: ScoredTestRows | None
     groups: Json | None
     set_on: str
+    warned: list[Warned]
 
 
 class Baseline(NamedTuple):
@@ -148,7 +151,8 @@ class FittedRun(NamedTuple):
 
     `profile` and `digests`: what the model keeps of its training rows: how many lie in each bin, and by what a row is known
         again.
-    `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
+    `warned`: kind and text of the warnings of the fit and of the evaluation.
+    `leaks`: warnings about the rows; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `free` and `bands`: what `flows.train.run.extra_fits` returns; None without such fits.
     `baselines`: other models of the same rows.
@@ -162,7 +166,8 @@ class FittedRun(NamedTuple):
     seconds: dict[str, float]
     profile: Profile
     digests: RowDigests
-    leaks: tuple[str, ...]
+    warned: list[Warned]
+    leaks: list[Warned]
     search: Json | None
     free: Json | None
     bands: Bands | None
@@ -216,6 +221,7 @@ def run_result(fitted: FittedRun, run: str) -> Json:
             "baselines": _baselines(fitted) or None,
         }
     result["passes"] = estimator.n_passes_
+    result["warnings"] = run_warnings(fitted)
     result["seconds"] = {
         name: sum(seconds.get(stage, 0.0) for stage in stages)
         for name, stages in STAGES.items()
@@ -283,7 +289,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         "train_auc": auc(measured.train),
         "test_pos": test_pos,
         "test_auc": tested and auc(tested),
-        "test_auc_interval": _limits(measured.interval),
+        "test_auc_interval": tested and _limits(measured.interval),
         "test_average_precision": tested and average_precision(tested),
         "recall": recalled,
         "precision": precise,
@@ -307,15 +313,12 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         if tested is not None and test is not None:
             # the mean cost of a test row; without a model that of flagging no row or all rows, whichever is cheaper
             rows, positive = test.table, test.members[:, k]
-            weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
             wrong = (test.scores[:, k] > 0) != positive
             row_costs = Costs(**requirement["cost"]).of_rows(positive, rows["cost"].to_numpy())
             point["expected_cost"] = {
-                "value": mean_cost(wrong, row_costs, weight),
-                "interval": _limits(DecisionCosts.of(positive, wrong, row_costs).interval())
-                if weight is None
-                else None,
-                "without_model": min(mean_cost(wrong_rows, row_costs, weight) for wrong_rows in (positive, ~positive)),
+                "value": mean_cost(wrong, row_costs, None),
+                "interval": _limits(DecisionCosts.of(positive, wrong, row_costs).interval()),
+                "without_model": min(mean_cost(each, row_costs, None) for each in (positive, ~positive)),
             }
     return result | {"operating_point": point}
 
@@ -410,7 +413,7 @@ def details_of(fitted: FittedRun) -> Json:
                 for part in ("train", "test")
                 if (counts := getattr(class_evaluation, part)) is not None
             },
-            "interval": class_evaluation.interval and asdict(class_evaluation.interval),
+            "interval": asdict(interval) if class_evaluation.test and (interval := class_evaluation.interval) else None,
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
                 "rows": "training" if threshold_counts is class_evaluation.train else evaluation.set_on,
                 "n_pos": threshold_counts.rows_pos,

@@ -141,6 +141,13 @@ class ClassResult(TypedDict):
     operating_point: NotRequired[OperatingPointResult | None]
 
 
+class WarningResult(TypedDict):
+    """A warning of a run."""
+
+    key: str
+    text: str
+
+
 @with_config(MORE_KEYS)
 class RunResult(TypedDict, total=False):
     """The parts of ``metrics.json`` that other commands read."""
@@ -168,3 +175,4 @@ class RunResult(TypedDict, total=False):
     operating_point: OperatingPointResult | None
     threshold_rows: ThresholdRows
     search: Search
+    warnings: list[WarningResult]

@@ -313,7 +313,7 @@ def fit_and_evaluate(
     starts = None
     if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
         starts = start_weights(load_model(start), model.built, rows, observer)
-    estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
+    estimator, fits, warned = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
     evaluation = stages("evaluate", evaluate_fits, estimator, fits, blocks, observer, point, per_day)
     training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
     free = bands = None
@@ -324,6 +324,7 @@ def fit_and_evaluate(
         tested = np.searchsorted(row_id, evaluation.test.table["row_id"].to_numpy())
         groups = {name: values[tested] for name, values in groups.items()}
     return FittedRun(
-        config, rows, estimator, evaluation, stages.seconds, training_profile, digests, leaks, search=search, free=free,
+        config, rows, estimator, evaluation, stages.seconds, training_profile, digests, [*warned, *evaluation.warned], leaks,
+        search=search, free=free,
         bands=bands, baselines=reached, named_groups=groups,
     ), checkpoints  # fmt: skip

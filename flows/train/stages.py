@@ -17,7 +17,7 @@ import numpy as np
 from aucdist import __version__
 from aucdist.data.own_files import json_digest
 from aucdist.data.storage.files import absolute, names_in, remove
-from aucdist.drift.leaks import RowDigests, count_known, leak_warnings, row_digests
+from aucdist.drift.leaks import RowDigests, Warned, count_known, leak_warnings, row_digests
 from aucdist.drift.profile import Profile, fit_columns, score_bins
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
@@ -194,8 +194,8 @@ def fit(
     observer: RunObserver,
     checkpoints: Checkpoints | None,
     starts: Sequence[WarmStart | None] | None,
-) -> tuple[Any, list[FitResult]]:
-    """Return the fitted estimator, and the results of the fit of each class.
+) -> tuple[Any, list[FitResult], list[Warned]]:
+    """Return the fitted estimator, the results of the fit of each class, and kind and text of each warning.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
     `starts`: see `start_weights`.
@@ -208,11 +208,14 @@ def fit(
             name = record.get("class", "")
             checkpoints.round_done(name, last=bool(name) and record["relative_gap"] <= estimator.tol)
 
-    with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
+    with (
+        warnings_to(observer) as warned,
+        nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm(),
+    ):
         rows = train if checkpoints is None else checkpoints.blocks
         fits = fit_rows(estimator, rows, callback=round_done, starts=starts, keep_counts=True)
         give_warnings(estimator, fits)
-    return estimator, fits
+    return estimator, fits, warned
 
 
 def evaluate_fits(
@@ -244,7 +247,7 @@ def evaluate_fits(
     for k, (model, rows, held_out, fit, test_counts) in enumerate(by_class):
         train = fit.counts or count_model_scores(model, rows)
         costs = None if own_costs is None else count_model_scores(model, rows, own_costs)
-        threshold_counts, guarantee, interval = costs or train, None, None
+        threshold_counts, guarantee = costs or train, None
         if held_out is not None:
             threshold_counts = count_model_scores(model, held_out, own_costs)
         elif set_on == "out_of_fold":
@@ -259,12 +262,14 @@ def evaluate_fits(
             thresholds.append(best_threshold(threshold_counts))
         if test_counts is not None and min(test_counts.n_pos, test_counts.n_neg) == 0:
             test_counts = None
-        if test_counts is not None:
-            with warnings_to(observer):
-                interval = auc_interval(test_counts)
         if isinstance(threshold_counts, CostCounts):
             threshold_counts = train
-        classes.append(ClassEvaluation(train, test_counts, interval, threshold_counts, costs, guarantee))
+        classes.append(ClassEvaluation(train, test_counts, None, threshold_counts, costs, guarantee))
+    with warnings_to(observer) as warned:
+        classes = [
+            row._replace(interval=None if row.reported[1].weighted else auc_interval(row.reported[1]))
+            for row in classes
+        ]
     if thresholds:
         estimator.set_raw_threshold(thresholds)
     groups = test = None
@@ -272,7 +277,7 @@ def evaluate_fits(
         groups = group_results(blocks.train, table, scores, estimator.group_weight or "pairs")
     if blocks.test is not None:
         test = scored_rows(estimator, blocks.test, table, scores)
-    return Evaluation(classes, test, groups, set_on)
+    return Evaluation(classes, test, groups, set_on, warned)
 
 
 def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingPointConfig | None) -> str:
@@ -298,10 +303,10 @@ def count_model_scores(model: Any, rows: Blocks, costs: Costs | None = None) -> 
 
 def profile(
     estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks, evaluation: Evaluation
-) -> tuple[Profile, RowDigests, tuple[str, ...]]:
+) -> tuple[Profile, RowDigests, list[Warned]]:
     """Return the profile with which `aucdist watch` compares new rows, digests, and warnings.
 
-    These are the profile of the training rows, the digests by which a row is known again, and warnings about the test rows
+    These are the profile of the training rows, the digests by which a row is known again, and warnings about the rows
     (`aucdist.drift.leaks`).
 
     In wide data, the columns that move the scores most are watched; for several classes, those that move all scores together.
@@ -322,7 +327,7 @@ def profile(
     return Profile(
         rows.train.n_samples, rows.train.n_features, columns, None if several else bins[0], checked, known,
         class_scores=dict(zip(rows.schema.classes, bins, strict=False)),
-    ), digests, () if several else leak_warnings(train, test, rows.schema, known=known, checked=checked)  # fmt: skip
+    ), digests, [] if several else [*leak_warnings(train, test, rows.schema, known=known, checked=checked)]  # fmt: skip
 
 
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Columns that give the label away, rows in order, times and known rows: named where they are, and only there."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from aucdist.drift.columns import auc_and_deviation, auc_and_revealing_value, au
 from aucdist.drift.leaks import (
     ColumnRanking,
     Sample,
+    collinear,
     column_warnings,
     date_warnings,
     leak_warnings,
@@ -38,6 +40,10 @@ def schema(names: list[str], categories: dict[str, tuple[str, ...]] | None = Non
     return Schema(tuple(names), "y", ("1",), ("0",), categories or {}, **more)  # type: ignore[arg-type]
 
 
+def texts(warned: Iterable[tuple[str, str]]) -> list[str]:
+    return [text for _, text in warned]
+
+
 def auc_alone(values: np.ndarray, positive: np.ndarray) -> float:
     return auc_of_column(values, np.ones(len(values)), positive.astype(float))
 
@@ -49,7 +55,7 @@ def test_training_rows_repeat_the_warning_about_a_column_whose_auc_is_just_lower
         values[positive.nonzero()[0][:misplaced]] = -1.0 - np.arange(misplaced)
         area = auc_alone(values, positive)
         assert area == pytest.approx(1 - misplaced / 500)
-        said = "".join(column_warnings(sample({"v": values}, positive), schema(["v"])))
+        said = "".join(texts(column_warnings(sample({"v": values}, positive), schema(["v"]))))
         assert (f"Column 'v' alone has an AUC of {area:.4f}" in said) == reported
 
 
@@ -120,7 +126,7 @@ def test_columns_that_give_the_label_away() -> None:
     ranked = rank_by_each_column(sample(columns), described)
     assert list(ranked) == ["noise", "copy", "nearly", "k", "when"]
     assert (ranked["copy"].auc, ranked["k"].auc, ranked["when"].auc) == (1.0, 1.0, 1.0)
-    said = column_warnings(sample(columns), described)
+    said = texts(column_warnings(sample(columns), described))
     assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
     assert "tells the classes apart without an error" in said[0]
     assert "drop: [copy]" in said[0]
@@ -148,7 +154,7 @@ def test_categories_of_few_rows_prove_nothing() -> None:
 def test_a_failure_mode_is_named() -> None:
     mode = (POSITIVE & (np.arange(N) % 4 == 0)).astype(float)
     columns = {"wear": mode * 3.0 - 1.0, "k=heat": mode, "k=none": 1.0 - mode, "noise": RANDOM.normal(size=N)}
-    said = column_warnings(sample(columns), schema(list(columns), {"k": ("heat", "none")}))
+    said = texts(column_warnings(sample(columns), schema(list(columns), {"k": ("heat", "none")})))
     n = int(mode.sum())
     assert [text.partition(". ")[0] for text in said] == [
         f"Column 'k': of {n} rows with the value heat, {n} are positive",
@@ -164,30 +170,69 @@ def test_noise_is_not_named() -> None:
 
 def test_identifiers_and_order() -> None:
     columns = {"user_id": RANDOM.permutation(N), "x": RANDOM.normal(size=N), "count": np.arange(N) * 2.0}
-    said = column_warnings(sample(columns), schema(list(columns)))
+    warned = column_warnings(sample(columns), schema(list(columns)))
+    assert [key for key, _ in warned] == ["column-numbers-rows"] * 2
+    said = texts(warned)
     assert [text.split("'")[1] for text in said] == ["user_id", "count"]
     dated = sample({"at.hour": RANDOM.normal(size=N), "at.days": np.arange(N) * 1.0})
     # There is no column to drop.
     assert column_warnings(dated, schema(["at.hour", "at.days"], dates={"at": ("hour", "days")})) == []
     ordered = np.sort(POSITIVE)
-    (text,) = column_warnings(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
+    ((key, text),) = column_warnings(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
+    assert key == "rows-in-order-of-classes"
     assert text.startswith("The rows are in the order of their classes")
+
+
+def test_columns_that_share_one_effect() -> None:
+    noise, kind = RANDOM.normal(size=(4, N)), RANDOM.integers(0, 3, N)
+    missing = np.where(np.arange(N) % 9 == 0, np.nan, noise[3])
+    columns = {
+        "a": noise[0], "b": -3.0 * noise[0] + 1.0, "near": noise[0] + 0.05 * noise[1], "far": noise[0] + 0.3 * noise[1],
+        "gap": missing, "same gap": missing * 1e300, "constant": noise[2] * 0,
+        "rare": np.arange(N) < 5, "rare too": np.arange(N) < 5,
+        **{f"k={c}": kind == c for c in range(3)}, "flag": kind == 0, "when.days": noise[1], "when.year": noise[1],
+    }  # fmt: skip
+    described = schema(list(columns), {"k": ("0", "1", "2")}, dates={"when": ("days", "year")})
+    ((key, text),) = collinear(sample(columns), described)
+    assert key == "collinear-columns"
+    assert text.startswith(
+        "5 pairs of columns have features that are equal or nearly so (absolute correlation above 0.99): 'a' and 'b', 'a' and "
+        "'near', 'b' and 'near', and others. Weights, shapes and reasons divide one effect"
+    )
+    gaps = {name: columns[name] for name in ("gap", "same gap", "far")}
+    ((_, text),) = collinear(sample(gaps), schema(list(gaps)))
+    assert text.startswith("1 pair of columns has features that are equal or nearly so")
+    assert ": 'gap' and 'same gap'. Weights" in text
+    kinds = {name: columns[name] for name in columns if name[0] in "kf"}
+    assert (
+        "above 0.99): 'k' and 'flag'."
+        in texts(collinear(sample(kinds), schema(list(kinds), {"k": ("0", "1", "2")})))[0]
+    )
+    assert list(collinear(Sample(np.zeros((N, 0)), POSITIVE, np.arange(N)), schema(list(columns)))) == []
+
+
+def test_correlations_of_many_rows_are_those_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PRODUCTS", 4 * N // 3)  # a third of the rows
+    noise = RANDOM.normal(size=(2, N))
+    values = np.where(np.arange(N) % 4 == 0, noise[0], noise[1])
+    assert len(list(collinear(sample({"a": noise[0], "b": values}), schema(["a", "b"])))) == 1
 
 
 def test_training_rows_that_are_later_than_test_rows() -> None:
     described = schema(["at.days"], dates={"at": ("days",)})
     days = np.arange(N, dtype=float)
     early, late = sample({"at.days": days}), sample({"at.days": days + N})
-    assert date_warnings(early, late, described) == []
-    (text,) = date_warnings(early, early, described)
+    assert list(date_warnings(early, late, described)) == []
+    ((key, text),) = date_warnings(early, early, described)
+    assert key == "dates-split-at-random"
     assert "50% of the training rows are later than half of the test rows" in text
-    assert "100% of the training rows" in date_warnings(late, early, described)[0]
+    assert "100% of the training rows" in texts(date_warnings(late, early, described))[0]
 
 
 def test_known_rows() -> None:
     train = LocalBlocks([Block.of(RANDOM.normal(size=(N, 1)), np.where(POSITIVE, 1, -1))])
-    said = [leak_warnings(train, None, schema(["x"]), known=known, checked=100) for known in (0, 1, 30)]
-    assert said[0] == said[1] == ()  # up to 1 % is counted under "Data" only
+    said = [texts(leak_warnings(train, None, schema(["x"]), known=known, checked=100)) for known in (0, 1, 30)]
+    assert said[0] == said[1] == []  # up to 1 % is counted under "Data" only
     assert said[2][0].startswith(
         "30 % of the test rows that were compared with the training rows have the same features as a training row (30 of 100)."
     )

@@ -27,7 +27,7 @@ CONTRACT = {
     "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list, "test_average_precision": float,
                 "test_average_precision_interval": list},
     "certificate": {"primal": float, "dual": float, "relative_gap": float, "status": str, "rounding": float, "slack": float},
-    "passes": int, "seconds": {"data": float, "fit": float, "evaluate": float},
+    "passes": int, "warnings": list, "seconds": {"data": float, "fit": float, "evaluate": float},
 }  # fmt: skip
 
 

@@ -107,6 +107,15 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return Path("t.html").read_text()
 
 
+def test_a_share_that_rounds_to_nothing_is_not_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=3000)
+    x[7] = np.nan
+    pd.DataFrame({"x": x, "y": np.arange(3000) % 2}).to_csv("t.csv", index=False)
+    run("data", "preview", "t.csv", "--set", "label=y", "--set", "missing=keep", "--html", "t.html")
+    assert "&lt;0.1% missing" in Path("t.html").read_text()
+
+
 def test_what_it_says(page: str) -> None:
     names = re.findall(r"<strong[^>]*>(.*?)</strong>", page)
     assert names[0] == "alive"
@@ -114,6 +123,7 @@ def test_what_it_says(page: str) -> None:
     assert "AUC alone 1.0000" in page
     assert "Column &#39;alive&#39; alone tells the classes apart" in page
     assert re.search(r"\d+\.\d% missing", page)
+    assert "none missing" in page
     assert page.count("<svg") == 4
     assert "<script" not in page
 

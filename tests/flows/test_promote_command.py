@@ -51,7 +51,10 @@ def test_from_the_first_night_to_a_rollback(runs: list[str], tmp_path: Path) -> 
     assert said.count("declined") == 3
     assert "AUC +" in said
     assert "not-worse by 0.005" in said
-    assert Path(better["picture"]).read_text(encoding="utf-8").startswith("<svg")
+    svg = Path(better["picture"]).read_text(encoding="utf-8")
+    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert "var(--" not in svg
+    assert "#c24e00" in svg or "#0067a8" in svg
     assert said.count("promote") == 3
     assert "version 2 is in use again; it replaces version 3" in run("rollback", store)[0]
     history = result_of("models", store)

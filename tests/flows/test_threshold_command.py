@@ -149,7 +149,9 @@ def test_equal_scores_among_which_the_threshold_lies_are_said(visits: Path, tmp_
     (said,) = [line for line in lines if line.startswith("Equal scores: ")]
     scores = read_scores(lines[-1].removeprefix("written: "))["score"]
     lowest = scores[scores > 0].min()
-    assert said.startswith(f"Equal scores: {(scores == lowest).sum()} test rows have the lowest score that is flagged.")
+    assert said.startswith(
+        f"Equal scores: {(scores == lowest).sum()} test rows have the lowest score that is flagged, "
+    )
     assert "For `fpr`, `alerts` and `recall`, a training run moves its threshold past such scores." in said
     assert "This command does not, because a run keeps only the out-of-fold scores." in said
     # Where scores differ, and where the model's own scores set the threshold, there is nothing to say.

@@ -157,7 +157,7 @@ def test_labels_that_do_worse_than_promised_raise_alarms(store: str, tmp_path: P
         (pd.DataFrame({"id": [1], "left": ["yes"]}), "has no column 'row_id'"),
         (pd.DataFrame({"row_id": [1, 1], "left": ["yes", "no"]}), "row_id 1 occurs twice"),
         (pd.DataFrame({"row_id": [1], "left": ["maybe"]}), r"class 'maybe' \(1 row\) is not among the classes"),
-        (pd.DataFrame({"row_id": [1500], "left": ["yes"]}), "1 labels have a row_id that batch rows does not have"),
+        (pd.DataFrame({"row_id": [1500], "left": ["yes"]}), "1 label has a row_id that batch rows does not have"),
         (pd.DataFrame({"row_id": [-1], "left": ["yes"]}), "must be whole numbers from 0"),
         (pd.DataFrame({"row_id": [1], "a": ["yes"], "b": ["no"]}), "which of 'a', 'b' is the label"),
     ],

@@ -246,7 +246,7 @@ def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: f
     run = {
         "name": f"title {EVIL}", "versions": {}, "run": f"runs/{EVIL}",
         "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "topics": topics, "passes": 99,
-        "metrics": metrics, "classes": rows,
+        "metrics": metrics, "classes": rows, "warnings": [],
     }  # fmt: skip
     table = confusions if tested else None
     return Report(run, {"name": EVIL}, f"name: {EVIL}", classes, [("Time", "1 s")], confusions=table)
@@ -259,12 +259,9 @@ def test_the_page_says_what_there_is(topics: bool, tested: bool) -> None:
     page = render_run_page(report)
     assert page == render_run_page(report)
     assert "<script>" not in page
-    assert "The fit did not converge for" in page
     assert page.count('aria-label="ROC curve"') == 5
     assert ("The most frequent mistakes" in page) == (tested and not topics)
     assert ("Recall and precision are those of the predictions" in page) == tested
-    assert ("The means leave out" in page) == tested
-    assert ("There are no test rows" in page) == (not tested)
     order = [page.index(f"&#39; {k}</bdi>") for k in range(5)]
     if tested:
         areas = [row["test_auc"] for row in report.run["classes"][1:]]

@@ -1,6 +1,5 @@
 """The configuration of a search, and what it refuses before anything runs."""
 
-import base64
 import logging
 from pathlib import Path
 from typing import Any
@@ -82,11 +81,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
     monkeypatch.setattr(flows.FlowObserver, "run_stage", RunObserver.run_stage)
-    for kind in ("markdown", "table", "progress", "image"):
+    for kind in ("markdown", "table"):
         monkeypatch.setattr(flows, f"create_{kind}_artifact", make)
-    updates: list[Any] = []
-    content_of["updates"] = updates
-    monkeypatch.setattr(flows, "update_progress_artifact", lambda at, percent, description: updates.append(percent))
     return content_of
 
 
@@ -95,28 +91,17 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     verdict = made["cross-validate-verdict"]
     assert verdict.startswith("Chosen: lam ")
     assert "| Test AUC | 0.9" in verdict
-    assert [row["lam"] for row in made["cross-validate-table"]] == [1.0, 0.1]
-    assert made["cross-validate-table"][0]["fold 2"] == result["table"][0]["folds"][1]
-    assert made["cross-validate-progress"] == 0.0
-    assert made["updates"] == [50.0, 100.0]
-    head, image = made["cross-validate-roc"].split(",")
-    assert head == "data:image/svg+xml;base64"
-    svg = base64.b64decode(image).decode()
-    assert svg.startswith("<svg")
-    assert 'xmlns="http://www.w3.org/2000/svg"' in svg
-    assert "var(--" not in svg
-    assert "#c24e00" in svg
-    plain = searched("digits", *QUICK, output=tmp_path, observer=flows.FlowObserver("again"))
+    plain = searched("digits", *QUICK, output=tmp_path, observer=flows.FlowObserver())
     assert (plain["table"], plain["tasks"]["kept"]) == (result["table"], 2)
 
 
-def test_progress_in_words(made: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_in_words(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "test")
-    artifact = flows.FlowObserver("x")
-    artifact.tasks(0, 4)
-    artifact.tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0)
+    monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
+    observer = flows.FlowObserver()
+    observer.tasks(0, 4)
+    observer.tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0)
     assert caplog.messages == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
-    assert made["updates"] == [100.0]
 
 
 # ---- folds of a search keep the groups of the source whole ------------------------------------

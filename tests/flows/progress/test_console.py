@@ -15,6 +15,7 @@ RESULT = {
     "metrics": {"train_auc": 0.9, "test_auc": 0.85, "test_auc_interval": [0.8, 0.9]},
     "certificate": {"primal": 0.25, "dual": 0.249, "relative_gap": 0.004, "status": "converged"},
     "passes": 12, "seconds": {"data": 0.1, "fit": 0.2, "evaluate": 0.3},
+    "warnings": [{"key": "few", "text": "Test on more rows than \x1b[2J these."}],
 }  # fmt: skip
 
 
@@ -57,8 +58,25 @@ def test_live_on_a_terminal() -> None:
 def test_summary_has_the_figures() -> None:
     out = io.StringIO()
     Console(file=out, width=100).print(trained_lines(RESULT)[0])
-    for text in ("1,000 rows", "0.8500", "0.8000 to 0.9000", "converged", "12 passes"):
+    for text in (
+        "1,000 rows",
+        "0.8500",
+        "0.8000 to 0.9000",
+        "converged",
+        "12 passes",
+        "Test on more rows than \\x1b[2J these.",
+    ):
         assert text in out.getvalue()
+
+
+def test_paths_are_not_wrapped() -> None:
+    path = "runs/" + 60 * "long-" + "name"
+    assert trained_lines(RESULT | {"run": path})[1:] == [f"run: {path}", f"report: {path}/report.html"]
+    out = io.StringIO()
+    with LiveObserver(Console(file=out, force_terminal=True, width=40)) as live:
+        live.stage("fit")
+        live.note(f"remove {path}")
+    assert path in out.getvalue()
 
 
 # ---- warned ------------------------------------------------------------------------------------

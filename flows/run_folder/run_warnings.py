@@ -1,0 +1,111 @@
+"""The warnings of a run: reasons to doubt its figures, which are found once, when its results are known."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from aucdist.data.labels import listed
+from aucdist.drift.leaks import Warned
+from aucdist.errors import Json
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.named import find_metric
+from aucdist.report.text import count_text, number_text, sentence
+from aucdist.search.choice import CLEAR_SE, errors_behind
+
+KEYS = {
+    "ConvergenceWarning": "not-converged",
+    "IntervalWarning": "interval-from-few-rows",
+    "RankingWarning": "worse-than-chance",
+    "CollapseWarning": "minimum-near-zero",
+    "SeparationWarning": "separable-classes",
+}
+"""The keys of warnings of the library; those of other kinds are called ``fit``."""
+MIN_TIED, MANY_TIED = 5, 0.25
+"""A warning is given if so many rows, and this share of the flagged ones, have the lowest score that is flagged."""
+EQUAL_SCORES = "equal-scores-at-threshold"
+MIN_TRIED = 3
+"""The smallest number of values of a parameter of which one can be said to be at the end."""
+
+
+def run_warnings(fitted: Any) -> list[Json]:
+    """Return the entry ``warnings`` of ``metrics.json``: a list of ``key`` and ``text``.
+
+    `fitted`: a `flows.run_folder.results.FittedRun`.
+    """
+    of_library = ((KEYS.get(kind, "fit"), sentence(text)) for kind, text in fitted.warned)
+    found = (*of_library, *_of_results(fitted), *choice_at_end(fitted.search or {}), *fitted.leaks)
+    return [{"key": key, "text": text} for key, text in found]
+
+
+def _of_results(fitted: Any) -> Iterator[Warned]:
+    evaluation, names, search = fitted.evaluation, fitted.rows.schema.classes, fitted.search or {}
+    classes = dict(zip(names or ("",), evaluation.classes, strict=True))
+    if any(model.certificate_.status == "stationary" for model in fitted.estimator.class_models):
+        yield (
+            "stationary-point",
+            "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective.",
+        )
+    if evaluation.test is None:
+        yield (
+            "no-test-rows",
+            "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep "
+            "rows back with `data.test`.",
+        )
+    elif absent := [name for name, row in classes.items() if row.test is None]:
+        yield (
+            "classes-not-tested",
+            f"The means leave out {listed(absent)}, which have no positive or no negative test rows.",
+        )
+    if chance := [name for name, row in classes.items() if row.interval and row.interval.low <= 0.5]:
+        of_classes = f" for {listed(chance)}" * bool(names)
+        yield (
+            "auc-may-be-chance",
+            f"The interval of the AUC{of_classes} includes 0.5: these rows do not show that the ranking is better than chance.",
+        )
+    if names:
+        return
+    interval, (rows, counts) = classes[""].interval, classes[""].reported
+    if interval and search.get("metric") == "auc" and interval.high < (search["interval"] or [0])[0]:
+        later = getattr(fitted.config.data.test, "time", None)
+        yield (
+            "test-below-search",
+            f"The AUC of the {rows} rows ({interval.value:.3f}) is far below the AUC of the search ({search['score']:.3f}). "
+            f"{'The test rows are later than those of the folds: expect' if later else 'Expect'} the value of the {rows} rows.",
+        )
+    if fitted.config.operating_point and (tied := tied_text(counts, fitted.estimator.raw_threshold, rows)):
+        yield EQUAL_SCORES, tied
+
+
+def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
+    """Return a warning that many of the flagged rows share the lowest score that is flagged; empty if they do not."""
+    tied, *others = (counts.pos + counts.neg)[counts.values > threshold].tolist() or [0.0]
+    if tied < max(MIN_TIED, MANY_TIED * sum(others, tied)):
+        return ""
+    return (
+        f"{count_text(tied)} {rows} rows have the lowest score that is flagged, and rows with equal scores are flagged together. "
+        "The scores that set the threshold may have differed between such rows, so the result may be far from the target."
+    )
+
+
+def choice_at_end(search: Json) -> Iterator[Warned]:
+    """Warn of each number that a search chose at the end of the values it tried, if the next value was clearly worse.
+
+    `search`: the object that ``aucdist cv --json`` prints; empty if there was no search.
+    """
+    best = search.get("best", {})
+    for name, value in best.items():
+        folds = {
+            row["parameters"][name]: row["folds"]
+            for row in search["table"]
+            if isinstance(row["parameters"][name], int | float) and row["parameters"] | {name: value} == best
+        }
+        tried = sorted(folds)
+        if len(tried) < MIN_TRIED or value not in (tried[0], tried[-1]):
+            continue
+        which, further, beside = ("smallest", "smaller", 1) if value == tried[0] else ("largest", "larger", -2)
+        # it is not a number if the next value left the search after some folds, because it was worse on these
+        if not errors_behind(folds[tried[beside]], folds[value], find_metric(search["metric"])) <= CLEAR_SE:
+            yield (
+                "choice-at-end-of-grid",
+                f"The best {name} is the {which} value tried ({number_text(value)}), and the next one was clearly worse. Try "
+                f"{further} values in the `grid` of `aucdist cv`.",
+            )
