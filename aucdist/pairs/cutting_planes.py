@@ -55,6 +55,7 @@ from aucdist.pairs.newton import (
     HALF_WIDTH_OF_PLANES,
     MIN_HALF_WIDTH,
     DrawnRows,
+    Pairs,
     RowSample,
     newton_step,
     step_to_zero,
@@ -273,10 +274,10 @@ class CuttingPlanes:
             last_widths = h, cuts.cutoff_width
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, because `gradient_change` corrects the gradient for the narrower band
-            pairs = for_step.pairs(h, cuts.cutoff_width)
+            pairs = Pairs(for_step, h, cuts.cutoff_width)
             if self.negatives.is_top_only:
                 gradient += pairs.gradient_change()
-            move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.samples.is_dense)
+            move = newton_step(pairs, gradient, w, penalty, damping)
             cuts.score(w + move)
             step, first = self._line_search(for_search, move, last_widths)
             if step < STEP_TOO_LONG:

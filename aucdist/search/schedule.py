@@ -144,10 +144,11 @@ def race(
 
     After every `n_first` folds, the better half of the maps goes on, at least two, but no map that is `DROP_FROM_SECOND_FOLD`
     standard errors behind the best one, or `DROP_AFTER_FIRST_FOLD` of them after a single fold. The simplest of the maps that are
-    hardly worse than the best one also goes on, because the rule ``simplest`` may choose it. Each map is then fitted up to the
-    value of lam after its best one so far. On the first folds, smaller values of lam are tried as long as the map gets better.
-    Landmarks of half the width are tried if those of the full width are among the two best maps. If no map that is left can be
-    fitted on a fold, the best dropped map comes back. The race ends if one map is left after `MIN_FOLDS` folds.
+    hardly worse than the best one also goes on, because the rule ``simplest`` may choose it. On the first folds, smaller values
+    of lam are tried as long as the map gets better. On the next folds, each map is fitted up to the value of lam after its best
+    one so far, and later up to its best one. Landmarks of half the width are tried if those of the full width are among the two
+    best maps. If no map that is left can be fitted on a fold, the best dropped map comes back. The race ends if one map is left
+    after `MIN_FOLDS` folds.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def race(
         dropped += [entrant for entrant in reversed(racing) if entrant not in stay]
         racing = stay
         for entrant in racing:
-            entrant.n_tried = min(entrant.n_tried, entrant.best_index + 2)
+            entrant.n_tried = min(entrant.n_tried, entrant.best_index + 1 + (n == n_first))
     return [
         SettingScores(setting, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
         for entrant in maps

@@ -17,6 +17,7 @@ from support.small_sets import blocks_of, small
 from aucdist.data.block import Block, into_blocks
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.maps import BinExpander
 from aucdist.pairs import newton
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.groups import pair_groups
@@ -68,7 +69,7 @@ def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, cl
         for k, step in enumerate((0.0, 0.7)):
             slopes[k] -= m * np.clip((1.0 - d @ (w + step * move) + h) / (2.0 * h), 0.0, 1.0) * (d @ move)
     assert H.any()
-    pairs = sample.pairs(h, 0.0)
+    pairs = newton.Pairs(sample, h, 0.0)
     np.testing.assert_allclose(pairs.matrix(), H / mass, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(pairs.product(move), H @ move / mass, rtol=1e-9, atol=1e-12)
     along = sample.slope_along(move, h, h)
@@ -83,8 +84,21 @@ def test_rows_drawn_stand_for_all():
     (whole, same), (half, other) = (planes.samples.for_band(0.3, anew=True) for planes, _ in (exact, drawn))
     assert whole is same
     assert set(half.rows.row_id.tolist()) != set(other.rows.row_id.tolist())
-    H = whole.pairs(0.3, 0.0).matrix()
-    assert np.linalg.norm(half.pairs(0.3, 0.0).matrix() - H) < 0.15 * np.linalg.norm(H)
+    H = newton.Pairs(whole, 0.3, 0.0).matrix()
+    assert np.linalg.norm(newton.Pairs(half, 0.3, 0.0).matrix() - H) < 0.15 * np.linalg.norm(H)
+
+
+def test_the_matrix_is_made_of_fewer_columns_of_codes_than_of_numbers():
+    X, y = np.random.default_rng(0).integers(0, 2, (60, 200)).astype(float), np.repeat([1, -1], 30)
+
+    def is_dense(block):
+        return at_a_point(block, np.zeros(block.n_features), 0.5)[1].is_dense
+
+    assert is_dense(Block.of(X, y))
+    for d in (200, 50):
+        codes = BinExpander().fit(X[:, :d]).map_.map_block(Block.of(X[:, :d], y))
+        assert codes.n_features == d
+        assert is_dense(codes) == (d == 50)
 
 
 @pytest.mark.parametrize("signs", [None, SIGNS])
@@ -94,10 +108,11 @@ def test_conjugate_gradients_and_the_matrix_give_the_same_step(signs, monkeypatc
     w = np.array([0.3, 0.1, -0.2])
     _, sample = at_a_point(Block.of(X, y), w, 0.5)
     gradient = np.array([0.2, -0.1, 0.3])
-    steps = [
-        newton.newton_step(sample.pairs(0.5, 0.0), gradient, w, L2(1e-2, signs), 0.0, is_dense=dense)
-        for dense in (False, True)
-    ]
+    steps = []
+    for most_products in (0.0, newton.MAX_PRODUCTS):
+        monkeypatch.setattr(newton, "MAX_PRODUCTS", most_products)
+        assert sample.is_dense == (most_products > 0.0)
+        steps.append(newton.newton_step(newton.Pairs(sample, 0.5, 0.0), gradient, w, L2(1e-2, signs), 0.0))
     np.testing.assert_allclose(*steps, rtol=1e-6, atol=1e-9)
     if signs is not None:
         assert ((w + steps[0]) * signs >= 0.0).all()

@@ -15,7 +15,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import top_negatives
 from aucdist.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
-from aucdist.pairs.newton import MIN_HALF_WIDTH
+from aucdist.pairs.newton import MIN_HALF_WIDTH, Pairs
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import (
     Cutoff,
@@ -278,9 +278,9 @@ def test_gradient_change_is_the_difference_of_the_gradients(classes):
     before, after = 0.4, 0.36
     _, sample = at_a_point(X, y, weight, w, h, before)
     expected = smoothed_gradient(X, y, weight, w, h, 0.4, after) - smoothed_gradient(X, y, weight, w, h, 0.4, before)
-    np.testing.assert_allclose(sample.pairs(h, after).gradient_change(), expected, rtol=1e-3, atol=1e-6)
-    assert not sample.pairs(h, before).gradient_change().any()
-    assert not sample.pairs(h, 0.0).gradient_change().any()
+    np.testing.assert_allclose(Pairs(sample, h, after).gradient_change(), expected, rtol=1e-3, atol=1e-6)
+    assert not Pairs(sample, h, before).gradient_change().any()
+    assert not Pairs(sample, h, 0.0).gradient_change().any()
 
 
 @pytest.mark.parametrize("all_active", [True, False])
@@ -289,7 +289,7 @@ def test_the_second_derivative_is_that_of_the_smoothed_mean(classes, all_active)
     X, y, weight, w, h = drawn_problem(classes, all_active)
     width = 0.35  # no part is so near 0 or 1 that only one of the two bands is there
     _, sample = at_a_point(X, y, weight, w, h, width)
-    pairs, step = sample.pairs(h, width), 1e-6
+    pairs, step = Pairs(sample, h, width), 1e-6
 
     def slope(v):
         return smoothed_gradient(X, y, weight, v, h, 0.4, width)
