@@ -14,6 +14,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError, RunError
+from aucdist.maps import MAPS
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.named import NAMED_METRICS, find_metric
@@ -247,6 +248,13 @@ def test_courses_are_answered_together():
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))
 
 
+@pytest.fixture
+def maps_of_letters(monkeypatch):
+    """Let a race take letters as the names of feature maps, all equally complex."""
+    for name in "abcdefgh":
+        monkeypatch.setitem(MAPS, name, BinExpander)
+
+
 def raced(settings, value, n_folds, n_first=1, model=None):
     """Return the rows of a race, and the fold, the map and the values of lam of each job; a path ends where it gets worse."""
     asked = []
@@ -273,6 +281,7 @@ def better_in_alphabetical_order(fold, name, lam):
     return 0.9 - 0.02 * "abcd".index(name) - 0.01 * abs(math.log10(lam / BEST_LAM[name]))
 
 
+@pytest.mark.usefixtures("maps_of_letters")
 def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     lams = [1.0, 1e-1, 1e-2, 1e-3, 1e-4]
     settings = [{"features": name, "lam": lam} for name in "dcba" for lam in lams]
@@ -305,6 +314,7 @@ def test_the_average_precision_decides_where_the_auc_does_not():
     assert choice.choose(without, AUC, "simplest") == 0
 
 
+@pytest.mark.usefixtures("maps_of_letters")
 def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
     settings = [{"features": name, "lam": lam} for name in "ba" for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
     model = PairwiseHingeClassifier(solver="sdcd")
@@ -326,6 +336,7 @@ def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race()
     assert settings[choice.choose(rows, AUC, "simplest")]["features"] is None
 
 
+@pytest.mark.usefixtures("maps_of_letters")
 def test_a_map_leaves_after_one_fold_only_if_it_is_far_behind_and_after_two_by_more_than_chance():
     best = {"a": 0.9, "b": 0.8999, "c": 0.87, "d": 0.5}  # b is level but for a difference without any spread
     settings = [{"features": name, "lam": 1.0} for name in "abcdefgh"]
@@ -351,12 +362,14 @@ def test_landmarks_of_half_the_width_are_tried_where_the_wide_ones_are_good(wide
     assert rows[2].complete == tried
 
 
+@pytest.mark.usefixtures("maps_of_letters")
 def test_a_race_whose_folds_are_all_needed_drops_no_map():
     settings, folds = [{"features": name, "lam": 1.0} for name in "abcd"], [Fold(0, k) for k in range(3)]
     rows = race(PairwiseHingeClassifier(), settings, folds, AUC, 3, lambda jobs: answers(jobs, []))
     assert all(row.complete for row in rows)
 
 
+@pytest.mark.usefixtures("maps_of_letters")
 def test_a_map_that_left_comes_back_where_the_others_fail():
     settings = [{"features": name, "lam": lam} for name in "abcd" for lam in (1.0, 1e-1)]
 
