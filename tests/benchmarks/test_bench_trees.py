@@ -123,7 +123,7 @@ def test_a_split_is_dense_scaled_and_stratified(data_dir, monkeypatch):
     assert not np.array_equal(train.X, other.X)
 
 
-def test_what_is_not_there_is_refused(monkeypatch):
+def test_unknown_data_sets_and_options_are_refused(monkeypatch):
     with pytest.raises(InputError, match=r"unknown data set 'glas2'. Did you mean 'glass2'"):
         next(trees.trees(False, only="glas2"))
     with pytest.raises(InputError, match="--splits is 6; 1 to 5"):

@@ -92,7 +92,7 @@ def test_some_classes_of_a_table():
     assert [some.signs(k).tolist() for k in range(2)] == [[-1, -1, 1], [1, -1, -1]]
 
 
-def test_what_is_refused():
+def test_wrong_labels_are_refused():
     with pytest.raises(InputError, match="1001 values"):
         LabelSets.of_classes(np.arange(1001))
     with pytest.raises(InputError, match="not all 0 and 1"):

@@ -47,7 +47,7 @@ def again_from(content, n_features=5):
 
 
 @pytest.mark.parametrize("scale", TWINS)
-def test_it_agrees_with_scikit_learn(scale):
+def test_scaling_agrees_with_scikit_learn(scale):
     train, test = make(), make(seed=1)
     twin = TWINS[scale]().fit(train.X)
     fitted = fit([train], scale)
@@ -287,7 +287,7 @@ def test_medians_do_not_depend_on_the_order_of_the_blocks():
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("impute", "stands_in"), [("mean", [2.0, 0.25]), ("median", [1.5, 0.0])])
-def test_it_is_filled_in_before_all_else(sparse, impute, stands_in):
+def test_missing_values_are_filled_in_before_scaling(sparse, impute, stands_in):
     X = np.array([[1.0, 0.0], [nan, 0.0], [1.0, nan], [4.0, 1.0], [2.0, 0.0]])
     given_block = of_values(X, sparse)
     fitted = fit_two([given_block], impute=impute)
@@ -315,7 +315,7 @@ def test_a_model_of_before_is_read():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_it_is_refused_with_feature_and_row(sparse):
+def test_infinite_values_are_refused_with_feature_and_row(sparse):
     lacking = of_values([[1.0, 2.0], [0.0, nan]], sparse)
     said = r"feature x1 of row 1 \(counted from 0\) is missing; give `impute: mean`"
     with pytest.raises(InputError, match=said):

@@ -246,7 +246,7 @@ def test_a_fit_that_does_not_repeat_itself_is_refused(tmp_path):
         fit(model().set_params(lam=0.02), again.blocks, again)
 
 
-def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeypatch):
+def test_a_fit_goes_on_if_a_checkpoint_cannot_be_written(tmp_path, undisturbed, monkeypatch):
     from aucdist.engine import checkpoint
 
     def full(url, data):
@@ -259,7 +259,7 @@ def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeyp
     assert kept.said[0] == "no checkpoint could be written: No space left on device"
 
 
-def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
+def test_checkpoints_are_saved_by_rounds_by_seconds_or_on_request(tmp_path):
     for rounds, seconds, now, expected in ((2, np.inf, False, 2), (None, 0.0, False, 1), (None, np.inf, True, 1)):
         folder = tmp_path / str((rounds, seconds))
         kept = journal(folder, in_memory())

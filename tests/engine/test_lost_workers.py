@@ -78,7 +78,7 @@ def states(client, blocks):
 # ---- where blocks lie, and what is kept ----------------------------------------------------------------------------------
 
 
-def test_adjacent_blocks_lie_together_and_come_as_few_nodes(client):
+def test_adjacent_blocks_are_on_one_worker(client):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
     numbers = client.gather([client.submit(lambda part: part.numbers, f) for f in blocks._parts.futures])
     assert numbers == [[0, 1, 2], [3, 4, 5]]
@@ -146,7 +146,7 @@ def assert_goes_on_after(harm, client):
     assert sums + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
 
 
-def test_both_killed_at_once_with_a_branch_half_way(mortal):
+def test_a_fit_and_its_branch_go_on_after_both_workers_are_killed(mortal):
     blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     sums = [blocks.reduce(add, value) for value in VALUES[:2]]
     branch = blocks.fork()

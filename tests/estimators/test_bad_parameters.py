@@ -38,6 +38,6 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "parameters", "message"), REFUSED)
-def test_what_some_refuse(name, parameters, message):
+def test_wrong_parameters_of_single_estimators_are_refused(name, parameters, message):
     with pytest.raises(InputError, match=message):
         ESTIMATORS[name]().set_params(**parameters).fit(X, Y)

@@ -51,7 +51,7 @@ def test_probabilities_can_be_trusted(estimator, kind):
     assert p.mean() == pytest.approx(0.08, abs=0.01)
 
 
-def test_without_calibration_there_are_none():
+def test_estimators_without_calibration_have_no_probabilities():
     X, y = drawn(200)
     for estimator in (*MODELS, aucdist.HingeClassifier):
         assert not hasattr(estimator(), "predict_proba")

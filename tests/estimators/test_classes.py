@@ -305,7 +305,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
         of_noise.set_threshold(X=-X, y=np.arange(len(X)) % 3, precision=1.0)
 
 
-def test_what_is_for_one_class(digits):
+def test_explanations_of_several_classes_are_refused(digits):
     X, y = digits
     model = aucdist.PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
     for call in (lambda: model.explain(X), model.shapes, model.plot_shapes):

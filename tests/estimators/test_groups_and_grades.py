@@ -109,7 +109,7 @@ def test_maps_weights_and_penalties_compose():
         (PairwiseHingeClassifier(max_false_positives=5), "y", {"groups": 1}, "set both to None"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(model, labels, options, message):
+def test_impossible_groups_and_labels_are_refused(model, labels, options, message):
     X, y, user = clicks()
     values = {"y": y, "text": np.where(y == 1, "yes", "no"), "same": np.ones(len(y))}[labels]
     groups = {None: None, 1: user, 2: np.where(np.arange(len(y)) == 3, np.nan, user)}[options.get("groups")]

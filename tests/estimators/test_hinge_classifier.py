@@ -68,14 +68,14 @@ def test_liblinear_agrees(data, solver, lam):
     assert model.certificate_.primal == pytest.approx(meant, rel=1e-5)
 
 
-def test_one_over_n(data):
+def test_lam_may_be_one_over_n(data):
     X, y = data
     named = HingeClassifier(lam="1/n", random_state=0).fit(X, y)
     other = HingeClassifier(lam=1 / 400, random_state=0).fit(X, y)
     np.testing.assert_array_equal(named.coef_, other.coef_)
 
 
-def test_one_over_lam(data):
+def test_eta_may_be_one_over_lam(data):
     models = (
         HingeClassifier().set_params(solver="comid", lam=0.02, solver__eta=eta, max_passes=20)
         for eta in ("1/lam", 50.0, None)

@@ -58,7 +58,7 @@ def test_without_sampling_the_objective_is_that_of_the_standardised_rows(solver)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_it_learns(solver, kernel):
+def test_every_solver_and_kernel_learns(solver, kernel):
     X, y = problem()
     model = fit(X, y, solver=solver, kernel=kernel, lam1=1.0)
     assert g_mean_score(y, model.predict(X)) > 0.8

@@ -390,7 +390,7 @@ def test_a_series_is_no_table() -> None:
             call(rows.iloc[0])
 
 
-def test_what_is_masked_is_missing() -> None:
+def test_masked_values_are_missing_values() -> None:
     X = np.ma.masked_greater(np.arange(60.0).reshape(30, 2), 50)
     with pytest.raises(InputError, match="Input X contains NaN"):
         PairwiseHingeClassifier().fit(X, np.arange(30) % 2)

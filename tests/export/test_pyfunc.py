@@ -87,7 +87,7 @@ def test_rows_that_are_not_the_models(trained, change, message):
     assert "aucdist-pyfunc" not in str(raised.value)
 
 
-def test_there_are_no_parameters(trained: tuple[Path, pd.DataFrame, PyfuncModel]) -> None:
+def test_parameters_of_predict_are_refused(trained: tuple[Path, pd.DataFrame, PyfuncModel]) -> None:
     _, table, model = trained
     with pytest.raises(InputError, match="takes no parameters: leave out 'top'"):
         model.predict(table, {"top": 3})

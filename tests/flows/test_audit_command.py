@@ -114,7 +114,7 @@ def test_page_and_record_have_what_a_reviewer_asks_for(run: Path, record: dict) 
     assert "confidence, the threshold guarantees a recall of at least 70\u00a0%" in page
 
 
-def test_the_same_bits_again(run: Path, record: dict) -> None:
+def test_audit_verifies_that_a_run_has_the_same_bits(run: Path, record: dict) -> None:
     same = json.loads(command("audit", run, "--verify", "--json")[0])["same"]
     assert {name: record["digests"][name] for name in same} == same
     changed = json.loads(command("threshold", run, "--recall", "0.5", "--json")[0])["run"]

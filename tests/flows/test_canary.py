@@ -82,7 +82,7 @@ CASES += [(command, failure) for command in ("cv", "score") for failure in ("log
 
 
 @pytest.mark.parametrize(("command", "failure"), CASES)
-def test_what_fails(place, web, endpoint, caplog, monkeypatch, command, failure):
+def test_the_canary_names_what_failed(place, web, endpoint, caplog, monkeypatch, command, failure):
     changes, named = FAILURES[failure]
     if "AWS_ENDPOINT_URL" in changes:
         monkeypatch.setenv("AWS_ENDPOINT_URL", changes["AWS_ENDPOINT_URL"].format(web=web))

@@ -85,7 +85,7 @@ def test_partial_auc_is_compared(runs: list[str], tmp_path: Path) -> None:
     assert said in run("compare", *runs, "--max-fpr", 0, "--output", tmp_path, code=2)[1]
 
 
-def test_what_cannot_be_compared(tmp_path: Path) -> None:
+def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     sound = make(tmp_path, "a", 0)
     fewer = make(tmp_path, "fewer", 1, y=Y[:100])
     other = make(tmp_path, "other", 1, y=np.roll(Y, 1))

@@ -116,7 +116,7 @@ def test_a_share_that_rounds_to_nothing_is_not_nothing(tmp_path: Path, monkeypat
     assert "&lt;0.1% missing" in Path("t.html").read_text()
 
 
-def test_what_it_says(page: str) -> None:
+def test_the_page_names_columns_that_reveal_the_label(page: str) -> None:
     names = re.findall(r"<strong[^>]*>(.*?)</strong>", page)
     assert names[0] == "alive"
     assert sorted(names[1:]) == ["&lt;b&gt;age", "grade", "seen"]

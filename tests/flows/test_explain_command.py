@@ -92,7 +92,7 @@ def test_copied_columns_are_those_of_the_row_in_whatever_file_it_is(folder: Path
         assert row["code"] == f"c{row['row_id']}"
 
 
-def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
+def test_explain_writes_all_rows_to_the_output(folder: Path, tmp_path: Path) -> None:
     frame, counted = pd.read_csv(folder / "rows.csv"), (100, 100)
     for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
         said, _ = run("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--output", tmp_path / name)

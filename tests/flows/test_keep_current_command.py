@@ -144,7 +144,7 @@ def test_the_newest_files_are_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("changes", "message"), table_beside(__file__))
-def test_what_is_wrong_is_said_before_anything_is_done(tmp_path: Path, changes: dict, message: str) -> None:
+def test_wrong_configurations_are_refused_before_anything_is_done(tmp_path: Path, changes: dict, message: str) -> None:
     day(tmp_path, 0)
     assert message in run("keep-current", night(tmp_path, **changes), code=2)[1]
     assert not (tmp_path / "store").exists()

@@ -88,7 +88,7 @@ def test_keep_leaves_so_many(runs: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("args", "message"), table_beside(__file__))
-def test_what_is_wrong_is_said(runs: list[str], tmp_path: Path, args: list[str], message: str) -> None:
+def test_wrong_options_of_promote_are_refused(runs: list[str], tmp_path: Path, args: list[str], message: str) -> None:
     store = tmp_path / "store"
     promoted(runs[0], store)
     names = {"bad": runs[1], "other": runs[3], "store": store, "tmp": tmp_path}

@@ -198,7 +198,7 @@ def test_of_two_that_add_labels_at_once_one_is_refused_and_neither_undoes_the_ot
     assert watched(store, "--labels", first, *state)["performance"]["labelled"] == 1500
 
 
-def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
+def test_wrong_options_are_refused(store: str, tmp_path: Path) -> None:
     week(40).to_parquet(tmp_path / "rows.parquet")
     week(41).to_parquet(tmp_path / "more.parquet")
     state = ("--state", tmp_path / "state")

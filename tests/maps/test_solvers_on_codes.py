@@ -85,7 +85,7 @@ def test_the_rounds_are_those_of_the_sparse_rows(name, seed):
 
 @pytest.mark.parametrize("name", ["newton", "lipschitz", "square"])
 @pytest.mark.parametrize("seed", searched(range(12), quick=2))
-def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
+def test_rounds_on_codes_agree_without_a_matrix_of_the_features(monkeypatch, name, seed):
     for module in (problem, solvers, square):
         monkeypatch.setattr(module, "MAX_FEATURES", 1)
     # Conjugate gradients that take many products amplify rounding; the first rounds take few.
@@ -93,7 +93,7 @@ def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
 
 
 @pytest.mark.parametrize("name", ["all-pairs", "ramp", "newton"])
-def test_also_from_a_sample(monkeypatch, name):
+def test_rounds_on_codes_agree_from_a_sample(monkeypatch, name):
     monkeypatch.setattr(sample, "MIN_ROWS_TO_SAMPLE", 60)
     monkeypatch.setattr(sample, "MAX_ROWS_PER_CLASS", 1000)
     monkeypatch.setattr(sample, "SAMPLE_SHARE", 0.5)

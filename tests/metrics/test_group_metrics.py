@@ -167,7 +167,7 @@ def test_the_measures_of_a_report_are_those_of_the_functions():
         (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a `k`"),
     ],
 )  # fmt: skip
-def test_what_has_no_value(call, message):
+def test_metrics_without_a_value_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
 

@@ -87,7 +87,7 @@ def assert_is_maximum(H, a, b):
 
 
 @given(st.integers(0, 10**7))
-def test_it_finds_the_maximum(seed):
+def test_maximise_finds_the_maximum(seed):
     r = np.random.default_rng(seed)
     n, d = int(r.integers(1, 30)), int(r.integers(1, 9))
     G = r.normal(size=(n, d)) * 10.0 ** r.integers(-3, 4)

@@ -210,7 +210,7 @@ def top_ramp_objective(w, X, y, lam, top_weight, weight=None):
 
 @pytest.mark.parametrize(("most", "weighted"), [(3, True), (10**6, False)])
 @pytest.mark.parametrize("classes", CLASSES)
-def test_value_and_gradient(monkeypatch, most, classes, weighted):
+def test_value_and_gradient_of_the_top_match_differences(monkeypatch, most, classes, weighted):
     monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     X, y = small(*classes)
     r = np.random.default_rng(0)

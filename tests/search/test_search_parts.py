@@ -35,7 +35,7 @@ def row(lam, values, passes=1000, **more):
 # ---- grid ----
 
 
-def test_points_are_all_combinations():
+def test_settings_of_a_grid_are_all_combinations():
     settings = settings_of_grid(PairwiseHingeClassifier(), {"lam": [1, 0.1], "tol": [1e-3, 1e-2]})
     assert settings == [{"lam": lam, "tol": tol} for lam, tol in itertools.product([1, 0.1], [1e-3, 1e-2])]
 
@@ -118,7 +118,7 @@ def test_more_folds_than_rows_of_a_class_are_refused_at_once():
         Folds(ids, y, 4, n_inner=7).check()
 
 
-def test_the_plain_cut_is_the_fold_by_hash():
+def test_folds_without_groups_are_fold_numbers():
     from aucdist.engine.blocks import block_seed
 
     split = cuts(seed=9)
@@ -180,7 +180,7 @@ def test_collapsed_settings_win_only_where_there_are_no_others():
         assert choice.choose([collapsed, row(0.01, [None, 0.6])], AUC, rule) == 0
 
 
-def test_nothing_to_choose_from():
+def test_choose_fails_without_a_complete_setting():
     with pytest.raises(RunError, match="every setting failed; the first error: broken"):
         choice.choose([row(1.0, [None, 0.9])], AUC, "best")
 
@@ -208,7 +208,7 @@ def answers(jobs, asked):
     return [[{"value": 0.5 + 0.1 * setting["lam"] + 0.001 * job.fold.fold} for setting in job.settings] for job in jobs]
 
 
-def test_a_plain_course_asks_once_for_every_path_on_every_cut():
+def test_fit_settings_runs_one_job_for_each_path_and_fold():
     model, asked = PairwiseHingeClassifier(max_passes=77), []
     settings = settings_of_grid(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
     (rows,) = fit_settings(model, settings, [[Fold(0, 0), Fold(0, 1)]], 77, lambda jobs: answers(jobs, asked))
@@ -240,7 +240,7 @@ def test_halving_drops_what_failed_first():
     assert [r.max_passes for r in rows] == [10, 20, 5, 5]
 
 
-def test_courses_are_answered_together():
+def test_jobs_of_all_sets_of_folds_run_together():
     model, asked = PairwiseHingeClassifier(max_passes=10), []
     settings = [{"lam": 1.0}, {"lam": 2.0}]
     first, second = fit_settings(model, settings, [[Fold(0, 0)], [Fold(0, 1)]], 10, lambda jobs: answers(jobs, asked))

@@ -162,7 +162,7 @@ def load(tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_is_wrong_is_said(case, load):
+def test_errors_name_the_place_and_the_reason(case, load):
     with pytest.raises(InputError) as caught:
         read(load(case))
     said = str(caught.value)
@@ -325,5 +325,5 @@ def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypat
     assert read(source).block.n_samples == ROWS
 
 
-def test_without_a_trap_the_limits_are_far_away(tmp_path):
+def test_valid_files_stay_below_the_limits(tmp_path):
     assert read(a_table(tmp_path / "zeros.parquet", np.zeros(200_000))).block.n_samples == 200_000

@@ -159,7 +159,7 @@ def test_another_value_in_the_file_is_an_error_and_the_same_is_none(tmp_path, fr
     assert read(source(tmp_path, drop=["year"])).schema.feature_names == ("x",)
 
 
-def test_what_is_refused(folder, tmp_path):
+def test_where_that_does_not_fit_the_columns_is_refused(folder, tmp_path):
     for reading in (read, in_parts):
         with pytest.raises(InputError, match=r"`where` cannot be evaluated for the types of its columns"):
             reading(source(folder, where=[["year", "=", "a"]], categorical=["city"]))

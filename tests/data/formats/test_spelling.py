@@ -216,7 +216,7 @@ def test_the_same_rows_in_other_spellings(load, text, options):
 
 
 @given(st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), TEXT, st.sampled_from("ab")), min_size=2))
-def test_it_reads_back_what_was_written(tmp_path_factory, rows):
+def test_csv_reads_back_what_was_written(tmp_path_factory, rows):
     rows = [*rows, (0.5, "t", "a"), (0.5, "t", "b")]
     out = io.StringIO()
     csv.writer(out).writerows([("x", "k", "y"), *rows])

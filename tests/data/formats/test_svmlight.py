@@ -35,7 +35,7 @@ def parse(text, n_features=None, zero_based=False):
         )
     )
 )
-def test_it_reads_back_what_was_written(case):
+def test_svmlight_reads_back_what_was_written(case):
     X, zero_based = case
     y = np.arange(len(X)) % 2
     X[0, 0] = 1.0  # a file without any feature is refused
@@ -219,7 +219,7 @@ def test_the_first_number_that_is_too_large_is_named_among_numbers_of_many_digit
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("text", ["", "+", "-", ".", "e5", "1e", "1e+", "1.e", ".e3", "x", "inf", "nan", "-inf", ":"])
-def test_what_is_no_number(text):
+def test_texts_that_are_no_numbers_are_noticed(text):
     assert read_number(text)[2] == NO_NUMBER
 
 

@@ -258,7 +258,7 @@ def block(*, sparse=False, weighted=False, grouped=True, graded=True):
     ("sparse", "weighted", "grouped", "graded"),
     [(False, True, True, True), (True, False, True, False), (True, True, False, True), (False, False, False, False)],
 )
-def test_they_come_back(tmp_path, sparse, weighted, grouped, graded):
+def test_shards_read_back_the_rows_that_were_written(tmp_path, sparse, weighted, grouped, graded):
     written = block(sparse=sparse, weighted=weighted, grouped=grouped, graded=graded)
     write_shards([written], SCHEMA, str(tmp_path))
     arrived = read_shard(str(tmp_path), 0)

@@ -122,7 +122,7 @@ def test_values_that_do_not_shrink_are_not_compressed(tmp_path, dtype):
     assert np.array_equal(np.array(pq.read_table(url)["values"].to_pylist(), dtype), X)
 
 
-def test_who_reads_a_generation_reads_it_to_its_end(tmp_path):
+def test_a_reader_keeps_its_generation_while_another_is_written(tmp_path):
     write_shards(make(), SCHEMA, str(tmp_path))
     old = read_manifest(str(tmp_path))
     write_shards(make((2,), seed=5), SCHEMA, str(tmp_path))

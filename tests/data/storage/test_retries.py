@@ -70,14 +70,14 @@ LASTING = {
 
 
 @pytest.mark.parametrize("error", PASSING.values(), ids=PASSING)
-def test_what_may_pass_is_tried_until_it_has(clock, error):
+def test_transient_errors_are_tried_until_they_pass(clock, error):
     assert may_pass(error)
     assert retried(failing(5, error)) == "done"
     assert len(clock.waits) == 5
 
 
 @pytest.mark.parametrize("error", LASTING.values(), ids=LASTING)
-def test_what_lasts_is_not_tried_again(clock, error):
+def test_permanent_errors_are_not_tried_again(clock, error):
     assert not may_pass(error)
     with pytest.raises(type(error)):
         retried(failing(1, error))

@@ -105,7 +105,7 @@ def test_objects_prefixes_and_patterns_are_read(bucket, keys, values):
         ("{}/empty.csv", "{url} is empty"),
     ],
 )
-def test_what_is_not_there_is_named(bucket, place, said):
+def test_missing_buckets_and_objects_are_named(bucket, place, said):
     url = f"s3://{place.format(BUCKET)}"
     with pytest.raises(InputError) as caught:
         load(url)

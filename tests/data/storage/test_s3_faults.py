@@ -46,7 +46,7 @@ def faults(behind, monkeypatch):
 
 @pytest.mark.parametrize("fault", ["slow-down", "reset", "truncated", "flipped", "lost"])
 @pytest.mark.parametrize("times", [1, 4])
-def test_what_may_pass_is_tried_again(faults, behind, fault, times):
+def test_transient_faults_are_tried_again(faults, behind, fault, times):
     faults += [fault] * times
     assert files.read_bytes(URL) == DATA
     assert not faults

@@ -219,7 +219,7 @@ def test_auto_keeps_what_fits_in_half_of_the_memory(cache, memory, rooms, stream
     assert ("are streamed" in why) is stream
 
 
-def test_it_says_why():
+def test_the_choice_of_a_cache_is_explained():
     assert (
         choose_cache("auto", 8 * GIB, 2**26, TWO)[1]
         == "are streamed (8.00 GiB of rows, 2.00 GiB of memory on 2 workers)"

@@ -49,7 +49,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
 
 
 @pytest.mark.parametrize(("setting", "message"), table_beside(__file__))
-def test_what_is_refused(setting: str, message: str) -> None:
+def test_wrong_settings_of_a_search_are_refused(setting: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         load_cv("digits", [setting])
     assert message in str(caught.value)

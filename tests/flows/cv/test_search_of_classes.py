@@ -221,5 +221,5 @@ def test_two_workers_have_the_same_numbers(folder: Path, tmp_path: Path, whole: 
         ("metric=brier_loss", "needs probabilities"),
     ],
 )
-def test_what_is_refused(folder: Path, tmp_path: Path, setting: str, message: str) -> None:
+def test_settings_that_need_two_classes_are_refused(folder: Path, tmp_path: Path, setting: str, message: str) -> None:
     assert message in aucdist("cv", config(folder, CSV, tmp_path), "--set", setting, code=2)[1]

@@ -219,7 +219,7 @@ def config(tmp_path):
 @pytest.mark.parametrize(
     ("impute", "twin", "off"), [("mean", np.nanmean, 1e-13), ("median", np.nanmedian, MEDIAN_ERROR)]
 )
-def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypatch):
+def test_imputation_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypatch):
     opened = read_rows(config(impute=impute))
     assert np.isfinite(opened.train.block.X).all()
     assert np.isfinite(opened.test.block.X).all()
@@ -234,6 +234,6 @@ def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypa
         assert np.array_equal(getattr(opened, side).block.X, filled)
 
 
-def test_without_it_missing_values_are_refused(config):
+def test_missing_values_are_refused_without_imputation(config):
     with pytest.raises(InputError, match=r"line \d+, column '.': the value is missing \('\?'\).*`missing: keep`"):
         read_rows(config(missing="refuse"))

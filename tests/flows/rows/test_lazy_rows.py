@@ -134,7 +134,7 @@ def test_rows_of_this_process_can_be_streamed_by_workers_only(tmp_path):
         ({}, {"blocks": 7}, "its 4 shards are the blocks"),
     ],
 )
-def test_what_shards_do_not_take(tmp_path, data, more, message):
+def test_keys_that_shards_do_not_support_are_refused(tmp_path, data, more, message):
     with pytest.raises(InputError, match=message):
         trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=data, **more))
 

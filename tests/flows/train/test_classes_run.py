@@ -248,7 +248,9 @@ def test_two_workers_have_the_same_bits(folder: Path) -> None:
         (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
     ],
 )
-def test_what_is_refused(folder: Path, source: str, options: list[str], message: str) -> None:
+def test_wrong_options_for_several_classes_are_refused(
+    folder: Path, source: str, options: list[str], message: str
+) -> None:
     _, err = aucdist("train", config(folder, source.format(folder)), *options, code=2)
     assert re.search(message, err), err
 

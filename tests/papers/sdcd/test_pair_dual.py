@@ -259,7 +259,7 @@ def test_one_block_is_the_published_algorithm_of_msgd(sizes, lam):
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 5])
-def test_it_nears_the_optimum(n_blocks):
+def test_msgd_nears_the_optimum(n_blocks):
     X, y = small()
     best = solve(AllPairs().rounds(blocks_of(X, y), 0.1), tol=1e-8, max_passes=300).certificate.primal
     states = list(msgd(blocks_of(X, y, n_blocks), 0.1, seed=1, epochs=300))

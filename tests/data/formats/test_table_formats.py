@@ -140,7 +140,7 @@ def source_of(entry: dict[str, Any], **more: Any) -> Source:
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("door", DOORS)
-def test_the_same_rows_by_every_door(tmp_path: Path, door: str) -> None:
+def test_every_table_format_reads_the_same_rows(tmp_path: Path, door: str) -> None:
     pq.write_table(table(), tmp_path / "f.parquet")
     expected = read(source_of({"source": str(tmp_path / "f.parquet"), "format": "parquet"}))
     source = source_of(DOORS[door](tmp_path))
