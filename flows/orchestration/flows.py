@@ -26,9 +26,10 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
 from aucdist.report.text import search_verdict, summary_rows
 from aucdist.store import split_store_url
-from flows import keep_current as keeping, score as scoring, shard as sharding, watch as watching
+from flows import data_sets, keep_current as keeping, score as scoring, watch as watching
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
+from flows.data_sets import ShardConfig
 from flows.keep_current import KeepCurrentConfig
 from flows.model_store import promotion_lines
 from flows.progress import RunObserver, log_observer
@@ -37,7 +38,6 @@ from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
 from flows.run_folder.folder import fit_name
 from flows.score import ScoreConfig
-from flows.shard import ShardConfig
 from flows.train import run as training
 from flows.train.config import TrainConfig
 from flows.watch import WatchConfig
@@ -115,8 +115,8 @@ def cross_validate(config: CvConfig) -> Json:
 @flow(name="shard-data", flow_run_name=data_run_name)
 def shard_data(config: ShardConfig) -> Json:
     """Write a data set as shards: rows in random order, each shard with its share of the positives."""
-    result = sharding.shard(config, FlowObserver())
-    create_lines_artifact(sharding.shard_lines(result), "shard-data", f"Shards at {result['target']}")
+    result = data_sets.shard(config, FlowObserver())
+    create_lines_artifact(data_sets.shard_lines(result), "shard-data", f"Shards at {result['target']}")
     return result
 
 

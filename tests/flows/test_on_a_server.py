@@ -16,9 +16,9 @@ from support.prefect_servers import prefect_server
 from support.runs import QUIET, Following, load_train
 
 from aucdist.errors import InputError
-from flows import score as scoring, shard as sharding
+from flows import data_sets, score as scoring
+from flows.data_sets import ShardConfig
 from flows.score import ScoreConfig
-from flows.shard import ShardConfig
 from flows.train import run as pipeline
 
 pytestmark = pytest.mark.usefixtures("server")
@@ -65,7 +65,7 @@ def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) ->
     def shard_config(target: str) -> ShardConfig:
         return ShardConfig(name="digits", target=str(tmp_path / target), rows_per_shard=500)
 
-    by_flow, plain = shard_data(shard_config("a")), sharding.shard(shard_config("b"), QUIET)
+    by_flow, plain = shard_data(shard_config("a")), data_sets.shard(shard_config("b"), QUIET)
     assert by_flow["manifest"] == plain["manifest"]
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 

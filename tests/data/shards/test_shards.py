@@ -18,7 +18,7 @@ from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema, re
 from aucdist.data.shards.sharding import Simulation, simulate
 from aucdist.errors import InputError
 from aucdist.metrics import roc_auc_score
-from flows.shard import SimulateConfig
+from flows.data_sets import SimulateConfig
 
 SCHEMA = Schema(("a", "k=ä", "k=b"), "y", ("1",), ("0", "x"), {"k": ("ä", "b")})
 

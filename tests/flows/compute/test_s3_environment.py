@@ -143,8 +143,8 @@ def test_a_real_prefect_server_has_the_block(monkeypatch):
 
 
 def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
+    from flows.data_sets import ShardConfig, shard
     from flows.score import ScoreConfig, score
-    from flows.shard import ShardConfig, shard
 
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     seen = []

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 from support.command_line import refused, sets
 
+from flows.data_sets import ShardConfig
 from flows.orchestration import flows as hooks
 from flows.score import ScoreConfig
-from flows.shard import ShardConfig
 from flows.train.config import TrainConfig
 
 

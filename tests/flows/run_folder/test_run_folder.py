@@ -222,7 +222,7 @@ def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path: Path) -> None:
 # imported everything runs each of them: the imports take longest.
 PAUSED = """
 import json, os, signal, sys, time
-import aucdist.model.batch_scoring, aucdist.data.shards.sharding, flows.score, flows.shard, flows.train.run
+import aucdist.model.batch_scoring, aucdist.data.shards.sharding, flows.score, flows.data_sets, flows.train.run
 from flows.cli import app
 
 def pause(*args, **more):

@@ -14,11 +14,11 @@ from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.model import load_model
 from aucdist.search.folds import Folds
-from flows import score as scoring, shard as sharding
+from flows import data_sets, score as scoring
 from flows.compare import CompareConfig, compare
+from flows.data_sets import ShardConfig
 from flows.run_folder.folder import read_scores
 from flows.score import ScoreConfig
-from flows.shard import ShardConfig
 
 COST = "operating_point={cost: {false_positive: 5, miss: cost_column}, out_of_fold: false}"
 SEARCH = ("grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}")
@@ -113,7 +113,7 @@ def test_scores_say_what_decisions_cost(config, result):
     assert expected["value"] == pytest.approx(realised["value"], rel=0.25)
     shards = str(config.parent / "to-score")
     trained = yaml.safe_load(config.read_text(encoding="utf-8"))["data"]["source"]
-    sharding.shard(ShardConfig(source=trained, target=shards, rows_per_shard=400), QUIET)
+    data_sets.shard(ShardConfig(source=trained, target=shards, rows_per_shard=400), QUIET)
     output = str(config.parent / "of-shards")
     job = ScoreConfig(source={"source": shards, "format": "shards"}, model=result["run"] + "/model", output=output)
     again = scoring.score(job, QUIET)["cost"]
