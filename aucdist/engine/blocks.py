@@ -264,7 +264,7 @@ class Blocks(ABC):
         """Yield the rows once, with the labels they have."""
         yield self
 
-    def of_all(self) -> "Blocks":
+    def all_blocks(self) -> "Blocks":
         """Return the rows."""
         return self
 

@@ -16,7 +16,7 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.storage.scratch import Copy, scratch
+from aucdist.data.storage.scratch import MappedCopy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 from aucdist.parameters import frozen
@@ -38,7 +38,7 @@ class Mask:
     inside: ndarray
     prepare: Preprocessor | None = None
 
-    def at(self, block: Block) -> BlockChange:
+    def for_block(self, block: Block) -> BlockChange:
         """Return the change for one block."""
         return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
@@ -81,7 +81,7 @@ class ChangedBlock:
     on_disk: bool
 
     def __post_init__(self) -> None:
-        self._copy: Copy | None = None  # not a field, so checkpoints do not contain it
+        self._copy: MappedCopy | None = None  # not a field, so checkpoints do not contain it
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_copy": None}
@@ -193,7 +193,7 @@ def _view(
     before = _block_of(base, source)
     describe = BlockInfo.of
     if isinstance(change, Mask):
-        change, describe = change.at(before), change.describe
+        change, describe = change.for_block(before), change.describe
     made = change(before)
     info = describe(made)
     if keep == "memory":
@@ -329,7 +329,7 @@ class ClassBlocks:
         """Yield the rows with the labels of each class against the rest."""
         yield from map(self.of_class, range(self.sets.n_classes))
 
-    def of_all(self) -> Blocks:
+    def all_blocks(self) -> Blocks:
         """Return the rows with the places of their sets of classes."""
         return self._changed(self.blocks)
 

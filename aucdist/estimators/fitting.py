@@ -258,7 +258,7 @@ def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
     find_directions(model, rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
     return replace(
-        rows, blocks=check_solver_accepts_bins(model, map_blocks(rows.of_all(), model.feature_map_)), changes=()
+        rows, blocks=check_solver_accepts_bins(model, map_blocks(rows.all_blocks(), model.feature_map_)), changes=()
     )
 
 

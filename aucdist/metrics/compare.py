@@ -285,8 +285,8 @@ def sign_flip_test(
     error = math.sqrt(dot(errors, errors))
     if error <= 1e-12 * max(most * float(carried.max()), abs(value) / math.sqrt(len(parts))):
         n = int(carriers.sum())
-        reach = most * (1 - (1 - level) ** (1 / n))
-        low, high = max(value - reach, -most), min(value + reach, most)
+        half_width = most * (1 - (1 - level) ** (1 / n))
+        low, high = max(value - half_width, -most), min(value + half_width, most)
         p_value = 1.0 if abs(value) <= 1e-12 * most else 2 * 0.5**n
         return Difference(value * scale, low * scale, high * scale, p_value, level, "exact-bound", n_deciding)
     order = np.argsort(-(np.abs(parts) + abs(value) * carried), kind="stable")
@@ -358,9 +358,9 @@ def t_test(value: float, error: float, freedom: int, level: float, method: str) 
     """Test a difference with an estimated standard error against 0, by Student's t."""
     from scipy.special import stdtr
 
-    reach = t_quantile(level, freedom) * error
+    half_width = t_quantile(level, freedom) * error
     p_value = 2 * float(stdtr(freedom, -abs(value) / error))
-    return Difference(value, value - reach, value + reach, p_value, level, method)
+    return Difference(value, value - half_width, value + half_width, p_value, level, method)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -494,8 +494,8 @@ def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndar
             for members in (positive, ~positive)
             if members.any()
         ]
-        reach = math.hypot(*unseen)
-        return Difference(0.0, -reach, reach, 1.0, level, "exact-bound", 0)
+        half_width = math.hypot(*unseen)
+        return Difference(0.0, -half_width, half_width, 1.0, level, "exact-bound", 0)
     return sign_flip_test(parts, np.full(n, 1 / n), level, most=float(cost.max()))
 
 

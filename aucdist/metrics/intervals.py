@@ -124,8 +124,8 @@ def zero_event_interval(value: float, n: int, level: float) -> tuple[float, floa
 def wilson(share: ndarray, n: int | ndarray, z: float) -> tuple[ndarray, ndarray]:
     """Return Wilson's interval for each observed share of n rows (Wilson, JASA 22, 1927, 209-212)."""
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return np.clip(middle - reach, 0, 1), np.clip(middle + reach, 0, 1)
+    half_width = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    return np.clip(middle - half_width, 0, 1), np.clip(middle + half_width, 0, 1)
 
 
 def clopper_pearson(successes: ArrayLike, n: float, level: float = 0.95) -> tuple[Any, Any]:

@@ -129,9 +129,9 @@ class CellCuts(PairCuts):
         super().__init__(blocks, objective, start, keep_one_in=max(1, min(blocks.n_pos, blocks.n_neg) // ANCHORS_DRAWN))
         self._edges: CellEdges | None = None
 
-    def value_error(self, reach: float) -> float:
+    def value_error(self, largest_score: float) -> float:
         """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
-        return 16.0 * EPS * (1.0 + reach)
+        return 16.0 * EPS * (1.0 + largest_score)
 
     def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and for the loss there: whole ones for both."""

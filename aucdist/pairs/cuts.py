@@ -126,8 +126,8 @@ class PairCuts(PairProblem):
         self._target = super().score(w), self.rounding.score(w)
         return self._target[0]
 
-    def value_error(self, reach: float) -> float:
-        """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
+    def value_error(self, largest_score: float) -> float:
+        """Return a bound on the rounding of the loss beyond that of scores and sums; no score is above `largest_score`."""
         return 0.0
 
     def scores_at(self, step: float) -> ndarray:
@@ -159,12 +159,12 @@ class PairCuts(PairProblem):
         gap : float
             The current gap of the objective, which limits the slack of the loss.
         """
-        current, reach = self.current, self.rounding.reach
+        current, largest_score = self.current, self.rounding.largest_score
         # The error of interpolated scores: the errors at both ends, and the rounding of the interpolation.
         error = (
             abs(1.0 - step) * current.score_error
             + abs(step) * self._target[1]
-            + 4.0 * EPS * (reach(current.w) + reach(w))
+            + 4.0 * EPS * (largest_score(current.w) + largest_score(w))
         )
         is_fine = self.negatives.is_top_only and 0.0 < current.n_band < MAX_ROWS_OF_FINE_STAIR
         stair = shifts(self.pair_half_width, STEPS_OF_FINE_STAIR if is_fine else STEPS_OF_STAIR)

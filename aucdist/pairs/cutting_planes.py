@@ -208,7 +208,7 @@ class CuttingPlanes:
 
     def _methods(self, lam: float) -> Iterator[Iterator[Round]]:
         """Yield the rounds of one method after another: when one has stalled, the next goes on."""
-        self.penalty, self._n_taken_before = self.penalty.at(lam), self._n_taken
+        self.penalty, self._n_taken_before = self.penalty.with_lam(lam), self._n_taken
         self.gap, self._unchanged = 1.0, 0
         self._bound = 0.0, 0.0  # the objective is never below 0
         if self._second_order:
@@ -240,11 +240,11 @@ class CuttingPlanes:
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
         # The rounding of the objective: that of the scores of pairs, of sums, and of the shares with which negatives count.
-        reach = rounding.reach(best.w)
+        largest = rounding.largest_score(best.w)
         sum_error = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
         )
-        primal_error = sum_error + cuts.value_error(reach) + cuts.weight_error * (1.0 + best.loss + 2.0 * reach)
+        primal_error = sum_error + cuts.value_error(largest) + cuts.weight_error * (1.0 + best.loss + 2.0 * largest)
         # Gradients may be so large, such as those of unscaled columns, that rounding errors hide any descent. Then either no
         # combination of them is short, or neither primal nor dual value has changed for many passes.
         stuck = (

@@ -64,7 +64,7 @@ class Penalty(ABC):
     has_corners = True
     precision: ClassVar[float]
 
-    def at(self, lam: float) -> Self:
+    def with_lam(self, lam: float) -> Self:
         """Return the same penalty of another strength."""
         return replace(self, lam=lam)
 

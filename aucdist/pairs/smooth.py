@@ -114,7 +114,7 @@ class SmoothPairProblem(PairProblem):
         A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1, both times the loss's
         curvature; the sums hold squares.
         """
-        rounding, size, rate = self.rounding, 1.0 + 2.0 * self.rounding.reach(point.w), self.loss.curvature
+        rounding, size, rate = self.rounding, 1.0 + 2.0 * self.rounding.largest_score(point.w), self.loss.curvature
         pair_score_error = 2.0 * rounding.score(point.w)
         value_error = rate * (pair_score_error * size + 2.0 * rounding.over_rows * (1.0 + size * size))
         value_error += rounding.penalty(point.w, point.value)

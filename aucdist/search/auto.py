@@ -382,7 +382,7 @@ def choose_features(
     """
     start, estimator = time.perf_counter(), clone(estimator)
     class_blocks = rows if isinstance(rows, ClassBlocks) else None
-    blocks = rows.of_all()
+    blocks = rows.all_blocks()
     if estimator.get_params().get("random_state", 0) is None:
         estimator.set_params(random_state=0)
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
@@ -472,7 +472,7 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     chosen = choose_features(
         plain,
         rows,
-        missing=bool(rows.of_all().sum(count_missing).any()),
+        missing=bool(rows.all_blocks().sum(count_missing).any()),
         **search_options(estimator.features)._asdict(),
     )["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen

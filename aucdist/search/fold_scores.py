@@ -157,7 +157,7 @@ def _score_settings_of_classes(
     shared = clone(estimator).set_params(**settings[0])
     train = map_for_all_classes(shared, train)
     if hasattr(shared, "feature_map_"):
-        held_out = replace(held_out, blocks=map_blocks(held_out.of_all(), shared.feature_map_), changes=())
+        held_out = replace(held_out, blocks=map_blocks(held_out.all_blocks(), shared.feature_map_), changes=())
     paths, n = [], []
     for k, name in enumerate(train.sets.names()):
         class_rows = held_out.of_class(k)

@@ -159,28 +159,28 @@ def race(
     """
     by_map = itertools.groupby(settings, lambda setting: setting | {"lam": None})
     maps = [RacingMap(list(settings), estimator) for _, settings in by_map]
-    narrow = [entrant for entrant in maps if n_first < len(folds) and _sigma(entrant) == "half-median"]
-    racing, dropped, n = [entrant for entrant in maps if entrant not in narrow], list[RacingMap](), 0
+    narrow = [racing_map for racing_map in maps if n_first < len(folds) and _sigma(racing_map) == "half-median"]
+    racing, dropped, n = [racing_map for racing_map in maps if racing_map not in narrow], list[RacingMap](), 0
 
-    def fit(entrants: list[RacingMap]) -> None:
+    def fit(racing_maps: list[RacingMap]) -> None:
         """Fit maps on the folds so far, and rank all maps that are in the race."""
         for k, fold in enumerate(folds[:n]):
-            jobs = [(entrant, entrant.jobs(fold, k)) for entrant in entrants]
+            jobs = [(racing_map, racing_map.jobs(fold, k)) for racing_map in racing_maps]
             results = iter(run_jobs([job for _, map_jobs in jobs for job in map_jobs]))
-            for entrant, map_jobs in jobs:
-                entrant.take(k, [result for _ in map_jobs for result in next(results)])
-        for entrant in entrants:
-            entrant.rank(metric)
+            for racing_map, map_jobs in jobs:
+                racing_map.take(k, [result for _ in map_jobs for result in next(results)])
+        for racing_map in racing_maps:
+            racing_map.rank(metric)
         further = [
-            entrant
-            for entrant in entrants
-            if n == n_first and entrant.best_index + 1 == entrant.n_tried < len(entrant.settings)
+            racing_map
+            for racing_map in racing_maps
+            if n == n_first and racing_map.best_index + 1 == racing_map.n_tried < len(racing_map.settings)
         ]
-        for entrant in further:
-            entrant.n_tried += 1
+        for racing_map in further:
+            racing_map.n_tried += 1
         if further:
             fit(further)
-        racing.sort(key=lambda entrant: -entrant.value)
+        racing.sort(key=lambda racing_map: -racing_map.value)
 
     while n < len(folds) and (len(racing) > 1 or n < MIN_FOLDS):
         n = min(n + n_first, len(folds))
@@ -193,29 +193,29 @@ def race(
             fit(racing[-1:])
         best, n_better = racing[0].row, max(2, len(racing) // 2)
         most = DROP_AFTER_FIRST_FOLD if n == 1 else DROP_FROM_SECOND_FOLD
-        for entrant in racing:
-            row = entrant.row
-            entrant.errors_behind_best = errors_behind(row.values, best.values, metric) if row.complete else math.inf
-        near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR_SE]
-        simplest = min(near, key=lambda entrant: complexity_of(entrant.settings[0]), default=racing[0])
+        for racing_map in racing:
+            row = racing_map.row
+            racing_map.errors_behind_best = errors_behind(row.values, best.values, metric) if row.complete else math.inf
+        near = [racing_map for racing_map in racing if racing_map.errors_behind_best <= CLEAR_SE]
+        simplest = min(near, key=lambda racing_map: complexity_of(racing_map.settings[0]), default=racing[0])
         stay = [
-            entrant
-            for place, entrant in enumerate(racing)
-            if entrant is simplest or (place < n_better and entrant.errors_behind_best <= most)
+            racing_map
+            for place, racing_map in enumerate(racing)
+            if racing_map is simplest or (place < n_better and racing_map.errors_behind_best <= most)
         ]
-        dropped += [entrant for entrant in reversed(racing) if entrant not in stay]
+        dropped += [racing_map for racing_map in reversed(racing) if racing_map not in stay]
         racing = stay
-        for entrant in racing:
-            entrant.n_tried = min(entrant.n_tried, entrant.best_index + 1 + (n == n_first))
+        for racing_map in racing:
+            racing_map.n_tried = min(racing_map.n_tried, racing_map.best_index + 1 + (n == n_first))
     return [
         SettingScores(setting, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
-        for entrant in maps
-        for setting, results in zip(entrant.settings, entrant.results, strict=True)
+        for racing_map in maps
+        for setting, results in zip(racing_map.settings, racing_map.results, strict=True)
     ]
 
 
-def _sigma(entrant: RacingMap) -> Any:
-    return _map_of(entrant.settings[0]).get("sigma")
+def _sigma(racing_map: RacingMap) -> Any:
+    return _map_of(racing_map.settings[0]).get("sigma")
 
 
 def settings_of_grid(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Setting]:

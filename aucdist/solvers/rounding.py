@@ -59,13 +59,13 @@ class Rounding:
         n = blocks.n_samples
         return cls(np.ones(n), 0.5 * EPS * (n + EXTRA_OPERATIONS), 0.5 * EPS * _depth(blocks))
 
-    def reach(self, w: ndarray) -> float:
+    def largest_score(self, w: ndarray) -> float:
         """Return a bound on the absolute value of any row's score with weights w."""
         return float(np.abs(w) @ self.largest)
 
     def score(self, w: ndarray) -> float:
         """Return a bound on the error of any row's score with weights w."""
-        return self.over_columns * self.reach(w)
+        return self.over_columns * self.largest_score(w)
 
     def penalty(self, w: ndarray, penalty: float) -> float:
         """Return a bound on the error of a penalty of this size."""
@@ -83,7 +83,7 @@ class Rounding:
             A bound on the error of any row's score; by default that of scores taken at w itself.
         """
         error = self.score(w) if score_error is None else score_error
-        return 2.0 * error + self.over_rows * (1.0 + hinge + 2.0 * self.reach(w))
+        return 2.0 * error + self.over_rows * (1.0 + hinge + 2.0 * self.largest_score(w))
 
     def combination(self, total: float, extra: int = 0) -> ndarray:
         """Return bounds on the errors of the entries of a weighted sum of rows.

@@ -370,7 +370,7 @@ class TrainTestRows:
             return with_classes(rows.partition(part, self.schema, cache, workers, observer), sets)
 
         train = blocks_of("training", self.train, self.sets)
-        train.of_all().feature_names = self.schema.feature_names
+        train.all_blocks().feature_names = self.schema.feature_names
         test = None if self.test is None else blocks_of("test", self.test, self.test_sets)
         calibration = None if self.calibration is None else blocks_of("calibration", self.calibration, self.sets)
         return TrainTestBlocks(train, test, calibration)

@@ -183,7 +183,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
         return
     sets = rows.sets if isinstance(rows, ClassBlocks) else None
     n_labels = 2 if sets is None else sets.members.shape[0]
-    label_costs = rows.of_all().sum(_costs_of_labels, n_labels)
+    label_costs = rows.all_blocks().sum(_costs_of_labels, n_labels)
     classes = {"": np.array([-1, 1])}
     if sets is not None:
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}

@@ -98,7 +98,7 @@ def extra_fits(
     if n_halves and not isinstance(getattr(fitted, "feature_map_", None), BinMap):
         observer.note("shapes: `halves` has no effect, because the model has no bins")
         n_halves = 0
-    train, n_fits = blocks.train.of_all(), n_halves + compare_free
+    train, n_fits = blocks.train.all_blocks(), n_halves + compare_free
     unfitted = clone(model.built)
     if compare_free:
         free = _fit_without_monotone(unfitted, blocks, fitted)
@@ -121,7 +121,7 @@ def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -
     fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
 
     def area(model: Any, rows: AnyBlocks | None) -> float | None:
-        return None if rows is None else auc(count_model_scores(model, rows.of_all()))
+        return None if rows is None else auc(count_model_scores(model, rows.all_blocks()))
 
     def result(model: Any) -> Json:
         return {

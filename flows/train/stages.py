@@ -138,7 +138,7 @@ def open_checkpoints(
     """
     if config.checkpoint is None:
         return None
-    blocks = train.of_all()
+    blocks = train.all_blocks()
     identity = {  # what decides the bits of the fit
         "aucdist": __version__,
         "data": fingerprint,
@@ -182,8 +182,8 @@ def drop_small_classes(
     chosen = np.flatnonzero(enough).tolist()
     sets, test_sets = known.only(chosen), test_sets.only(chosen)
     schema = replace(rows.schema, classes=tuple(sets.names()))
-    test = blocks.test and ClassBlocks(blocks.test.of_all(), test_sets)
-    calibration = blocks.calibration and ClassBlocks(blocks.calibration.of_all(), sets)
+    test = blocks.test and ClassBlocks(blocks.test.all_blocks(), test_sets)
+    calibration = blocks.calibration and ClassBlocks(blocks.calibration.all_blocks(), sets)
     rows = replace(rows, schema=schema, sets=sets, test_sets=test_sets)
     return rows, TrainTestBlocks(ClassBlocks(train.blocks, sets), test, calibration)
 
@@ -311,7 +311,7 @@ def profile(
 
     In wide data, the columns that move the scores most are watched; for several classes, those that move all scores together.
     """
-    train, test = blocks.train.of_all(), None if blocks.test is None else blocks.test.of_all()
+    train, test = blocks.train.all_blocks(), None if blocks.test is None else blocks.test.all_blocks()
     coef = np.zeros(0)
     if hasattr(estimator, "coef_"):
         coef = np.abs(estimator.coef_ / estimator.class_spreads[:, np.newaxis]).sum(axis=0)

@@ -61,7 +61,7 @@ def made(name: str) -> list[Block]:
     """The blocks that a view stands for."""
     blocks = parts()
     for change, _ in VIEWS[name]:
-        blocks = [(change.at(block) if isinstance(change, Mask) else change)(block) for block in blocks]
+        blocks = [(change.for_block(block) if isinstance(change, Mask) else change)(block) for block in blocks]
     return blocks
 
 

@@ -75,7 +75,7 @@ class _Mapping(mmap.mmap):
 
 
 @frozen
-class Copy:
+class MappedCopy:
     """An object in a file: a block, or the rows of a file.
 
     `start` and `size`: where it begins in the file, and its bytes.
@@ -108,7 +108,7 @@ class Stored(Generic[Kept]):
 
     def __init__(self, make: Callable[[Any], Kept], item: Any):
         self.make, self.item = make, item
-        self._copy: Copy | None = None
+        self._copy: MappedCopy | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_copy": None}
@@ -145,7 +145,7 @@ class Scratch:
         """Bytes of the files that hold copies."""
         return sum(file.end for file in self._files)
 
-    def copy(self, made: Any) -> Copy | None:
+    def copy(self, made: Any) -> MappedCopy | None:
         """Write a copy of an object; return None if there is no space."""
         buffers: list[pickle.PickleBuffer] = []
         structure = pickle.dumps(made, protocol=5, buffer_callback=buffers.append)
@@ -172,7 +172,7 @@ class Scratch:
         except OSError:  # the disk is full, or the folder was removed: the fit continues without a copy
             self._works = False
             return None
-        return Copy(file, start, size, tuple(pieces))
+        return MappedCopy(file, start, size, tuple(pieces))
 
 
 def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:

@@ -157,7 +157,7 @@ class LinkProblem:
             # the maximum of part * (-conjugate) - part^2 * square / (2 lam) over parts from 0 to 1
             part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
             dual = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
-            reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
+            reach = rounding.largest_score(theta[:-1]) + abs(float(theta[-1]))
             sums_error = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
             slopes_error = 3.0 * rounding.combination(part * steepness)
             dual_error = sums_error + rounding.half_square(part * v, slopes_error) / self.lam

@@ -215,7 +215,7 @@ class PrimalState:
         else:
             bound_error = relative * total + rounding.half_square(v, slope_error) / (2.0 * self.lam)
         self._bound = higher(self._bound, (bound, bound_error))
-        self._reach = max(self._reach, rounding.reach(shown[:-1]) + abs(float(shown[-1])))
+        self._reach = max(self._reach, rounding.largest_score(shown[:-1]) + abs(float(shown[-1])))
         value = loss + self.penalty.value(shown[:-1])
         if value < self._best[0]:
             moved = EPS * self.moves * (1.0 + self._reach)

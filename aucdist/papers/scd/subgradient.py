@@ -108,7 +108,7 @@ class COMID(SubgradientSolver):
     def step(self, state: PrimalState) -> ndarray:
         """Return the weights after the step of this round."""
         half, penalty = 0.5 * state.length, state.penalty
-        features = penalty.at(half * penalty.lam).minimiser(half * state.slope[:-1], state.w[:-1], 1.0)
+        features = penalty.with_lam(half * penalty.lam).minimiser(half * state.slope[:-1], state.w[:-1], 1.0)
         return np.append(features, moved_intercept(state))
 
 

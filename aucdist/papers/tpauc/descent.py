@@ -173,7 +173,7 @@ def errors_of_square(
     deviation = np.sqrt(2.0 * max(primal, 0.0))  # the variance is the rest of the objective
     if moments.covariance.ndim == 2:  # columns that nearly cancel in the scores do not cancel in scatter matrices
         deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
-    error = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
+    error = rounding.score(w) + rounding.over_rows * rounding.largest_score(w) + drift
     sums = rounding.over_rows + rounding.over_columns
     value_error = 4.0 * miss * error + 2.0 * (deviation + error) * error + 2.0 * sums * (primal + deviation**2)
     slope_error = (2.0 * (4.0 * error + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
@@ -260,10 +260,12 @@ class SubspaceDescent:
         # How far the blocks' scores are from those at w, and the moves' from those of the moves: weights and moves that were
         # once large leave errors that the present ones do not show.
         direction_errors = np.append(self.rounding.score(directions[0]), self._errors)
-        reach = np.array([self.rounding.reach(direction) for direction in directions])
+        reach = np.array([self.rounding.largest_score(direction) for direction in directions])
         move_error = float(np.abs(step) @ (direction_errors + 2.0 * (len(step) + 1) * EPS * reach))
         self._errors = np.append(move_error, self._errors[:-1])
-        self._drift += move_error + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
+        self._drift += move_error + EPS * (
+            self.rounding.largest_score(self.w) + self.rounding.largest_score(self.w + self.moves[0])
+        )
         self.w = self.w + self.moves[0]
         self._take(self.blocks.reduce(move_scores, step, self.moments.scores_of_means(self.w)))
 

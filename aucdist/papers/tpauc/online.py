@@ -352,7 +352,7 @@ class UnivariateProblem:
         w, primal, lam, rounding = point.w, point.value, self.lam, self.rounding
         with np.errstate(all="ignore"):
             value = primal - 0.5 * lam * float(w @ w)
-            relative = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
+            relative = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.largest_score(w)))
             primal_error = relative * (1.0 + value) + rounding.penalty(w, primal)
             slope_error = (2.0 * relative * (1.0 + value)) * rounding.largest
             dual_error = primal_error + rounding.half_square(point.gradient, slope_error) / lam

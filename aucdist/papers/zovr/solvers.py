@@ -219,11 +219,11 @@ class MarginMeanProblem:
 
         What rounding adds to the scores' distance from those at the weights stays, even if the weights become smaller again.
         """
-        rounding, before = self.rounding, self.rounding.reach(self.w)
+        rounding, before = self.rounding, self.rounding.largest_score(self.w)
         way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
         self.w = self.w + step @ directions
         sums_error = rounding.over_columns + EPS * (len(step) + EXTRA_OPERATIONS)
-        self._drift += sums_error * way + EPS * (before + rounding.reach(self.w))
+        self._drift += sums_error * way + EPS * (before + rounding.largest_score(self.w))
 
     def round(self, summary: Summary, passes: float) -> Round:
         """Return the round at the current weights, from the summary of `evaluate_margins` over all blocks."""
@@ -244,7 +244,7 @@ class MarginMeanProblem:
         self._points.add(lam2 * (active - lam1 * float(self.centre @ image)), lam2 * self.cut, lam2 * image)
         self._bound = higher(self._bound, (self._points.best_value(), bound_error))
         # a bound on the rounding error of the objective: scores are sums of moves, and c is a weighted sum of rows
-        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
+        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.largest_score(self.w) + self._drift
         loss_error = lam2 * (score + 2.0 * rounding.over_rows * float(summary["loss"]))
         # the minimum can be 0, for which no relative gap is defined
         least = float(np.finfo(np.float64).tiny)
