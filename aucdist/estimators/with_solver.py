@@ -67,10 +67,7 @@ class WithSolver(BaseEstimator, ABC):
     def resolved_solver(self) -> Solver:
         """The solver as an object with all its parameters.
 
-        Raises
-        ------
-        InputError
-            If `solver` does not stand for a solver of this objective.
+        Raises InputError if `solver` does not stand for a solver of this objective.
         """
         return solver_of(self.solver, self.solvers)
 

@@ -56,12 +56,8 @@ MAX_VALUES = 5_000_000
 class ShapeEstimate:
     """The estimate of the shape after a round.
 
-    Attributes
-    ----------
-    theta : ndarray of shape (n_features + 1,), float64
-        Weights and intercept for this shape, or their means.
-    measures : dict of str to float
-        What else the trace says of the round: see `map_shape` and `bayes_shape`.
+    `theta`, of shape (n_features + 1,), float64: weights and intercept for this shape, or their means.
+    `measures`: what else the trace says of the round: see `map_shape` and `bayes_shape`.
     """
 
     xi: float
@@ -74,18 +70,10 @@ def map_shape(
 ) -> Iterator[ShapeEstimate]:
     """Maximise the posterior of weights and shape by alternating steps.
 
-    Parameters
-    ----------
-    most_xi : float
-        Upper limit of the shape; the lower limit is -1.
-    settled : float
-        The iteration ends when a round raises the log-posterior by at most this.
-
-    Yields
-    ------
-    ShapeEstimate
-        The mode of the posterior after each round, with `log_posterior`, its logarithm up to a constant. A round takes about six
-        passes: value and gradient, Hessian, step, and the derivatives and the step of the shape.
+    `most_xi`: upper limit of the shape; the lower limit is -1.
+    `settled`: the iteration ends when a round raises the log-posterior by at most this.
+    Yields the mode of the posterior after each round, with `log_posterior`, its logarithm up to a constant. A round takes about
+        six passes: value and gradient, Hessian, step, and the derivatives and the step of the shape.
     """
     xi = FIRST_XI
     weight = blocks.weight_pos + blocks.weight_neg
@@ -148,27 +136,14 @@ def bayes_shape(
 ) -> Iterator[ShapeEstimate]:  # fmt: skip
     """Estimate the means of the priors by maximum marginal likelihood.
 
-    Parameters
-    ----------
-    mode : ndarray of shape (n_features + 2,), float64
-        Weights, intercept and xi to start from: the mode of the posterior with prior means 0.
-    fit_intercept, penalise_intercept : bool
-        An intercept that is not penalised has a flat prior.
-    most_xi : float
-        Upper limit of xi in the samples; the lower limit is -1.
-    n_samples : int
-        Number of samples in the first round; the last round has twice as many.
-
-    Yields
-    ------
-    ShapeEstimate
-        The means after each round of EM, with `log_likelihood`, the mean log-likelihood of the samples, `acceptance`, the share
-        of the proposals that were accepted, and `effective_samples`, the effective sample size for the mean of xi.
-
-    Raises
-    ------
-    InputError
-        If there are too many features or rows.
+    `mode`, of shape (n_features + 2,), float64: weights, intercept and xi to start from: the mode of the posterior with prior
+        means 0.
+    `fit_intercept` and `penalise_intercept`: an intercept that is not penalised has a flat prior.
+    `most_xi`: upper limit of xi in the samples; the lower limit is -1.
+    `n_samples`: number of samples in the first round; the last round has twice as many.
+    Yields the means after each round of EM, with `log_likelihood`, the mean log-likelihood of the samples, `acceptance`, the
+        share of the proposals that were accepted, and `effective_samples`, the effective sample size for the mean of xi.
+    Raises InputError if there are too many features or rows.
     """
     n, d = blocks.n_samples, blocks.n_features
     if d > MAX_FEATURES or n * (d + 2) > MAX_VALUES:
@@ -211,10 +186,7 @@ def bayes_shape(
 def effective_size(samples: ndarray) -> float:
     """Return the effective sample size of a chain, by Geyer's initial positive sequence (1992).
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples,), float64
-        The samples of one chain, in their order.
+    `samples`, of shape (n_samples,), float64: the samples of one chain, in their order.
     """
     n = len(samples)
     centred = samples - samples.mean()

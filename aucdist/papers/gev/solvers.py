@@ -13,12 +13,7 @@ from aucdist.data.block import Block, column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.papers.gev.kernels import ScoresAlong, slope_along_move
-from aucdist.papers.gev.problem import (
-    MAX_FEATURES,
-    LinkProblem,
-    LinkRound,
-    curvature_of,
-)
+from aucdist.papers.gev.problem import MAX_FEATURES, LinkProblem, LinkRound, curvature_of
 from aucdist.parameters import SWITCH, keyword_parameters
 from aucdist.probability.links import LinkLoss
 from aucdist.solvers import sample
@@ -44,10 +39,7 @@ CountedSolve = Callable[[ndarray], tuple[ndarray, int]]
 def check_curvature(loss: LinkLoss) -> float:
     """Return the bound on the curvature of a loss.
 
-    Raises
-    ------
-    InputError
-        If it has none.
+    Raises InputError if it has none.
     """
     if loss.largest_curvature is None:
         raise InputError(

@@ -30,16 +30,7 @@ from numpy import ndarray
 
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
-from aucdist.papers.scd.kernels import (
-    DUAL,
-    LABEL,
-    N_COLUMNS,
-    SQUARE,
-    UPPER,
-    ActiveRows,
-    DualSweeps,
-    dual_sweeps,
-)
+from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, ActiveRows, DualSweeps, dual_sweeps
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, row_shares, shares_of
 from aucdist.parameters import frozen
 from aucdist.solvers.base import Round, Solver
@@ -50,15 +41,9 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 class RowDuals:
     """The dual variables of a block's rows, with what their updates need.
 
-    Attributes
-    ----------
-    table : ndarray of shape (n_samples, N_COLUMNS), float64
-        As in `aucdist.papers.scd.kernels`.
-    order : ndarray of shape (n_samples,), int32
-        Positions of the rows, the active ones first; the others are set aside by shrinking.
-    active : ActiveRows
-    w : ndarray of shape (n_features + 1,), float64
-        The block's contribution to w(b).
+    `table`, of shape (n_samples, N_COLUMNS), float64: as in `aucdist.papers.scd.kernels`.
+    `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; the others are set aside by shrinking.
+    `w`, of shape (n_features + 1,), float64: the block's contribution to w(b).
     """
 
     table: ndarray

@@ -61,16 +61,10 @@ with many blocks."""
 class SquareDescentMemory:
     """The scores that a block keeps between rounds, and how they moved.
 
-    Attributes
-    ----------
-    share : ndarray of shape (n_rows,), float64
-        The weight of each row, divided by the weight of its class over all blocks.
-    scores : ndarray of shape (n_rows,), float64
-        Scores of the rows at the current weights.
-    moves : ndarray of shape (n_directions, n_rows), float64
-        Change of the scores along each direction, the newest direction first.
-    extra : object
-        What the solver that uses the descent keeps for itself.
+    `share`, of shape (n_rows,), float64: the weight of each row, divided by the weight of its class over all blocks.
+    `scores`, of shape (n_rows,), float64: scores of the rows at the current weights.
+    `moves`, of shape (n_directions, n_rows), float64: change of the scores along each direction, the newest direction first.
+    `extra`: what the solver that uses the descent keeps for itself.
     """
 
     share: ndarray
@@ -159,15 +153,10 @@ def errors_of_square(
     The class means are sums over rows, so the score of a mean is off by the rounding of such a sum. A score's distance from its
     class's mean follows, and so do the products of distances and values that the gradient is made of.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_features,)
-    slope : ndarray of shape (n_features,)
-        The gradient at w.
-    moments : PairMoments
-        Where they hold whole scatter matrices, the value comes from these.
-    drift : float
-        How far scores that are sums of moves may be off besides.
+    `w`, of shape (n_features,).
+    `slope`, of shape (n_features,): the gradient at w.
+    `moments`: where they hold whole scatter matrices, the value comes from these.
+    `drift`: how far scores that are sums of moves may be off besides.
     """
     miss = abs(1.0 - float(w @ moments.difference))
     deviation = np.sqrt(2.0 * max(primal, 0.0))  # the variance is the rest of the objective
@@ -198,14 +187,9 @@ def certified_round(blocks: Blocks, moments: PairMoments, w: ndarray, lam: float
 class SubspaceDescent:
     """The state of a descent: weights, objective and gradient. The scores stay with the blocks.
 
-    Parameters
-    ----------
-    moments : PairMoments
-        The moments of both classes.
-    w : ndarray of shape (n_features,), float64
-        The weights to start from.
-    n_moves : int
-        How many of the last moves are remembered. Each takes one number per row and one per feature.
+    `moments`: the moments of both classes.
+    `w`, of shape (n_features,), float64: the weights to start from.
+    `n_moves`: how many of the last moves are remembered. Each takes one number per row and one per feature.
     """
 
     def __init__(self, blocks: Blocks, moments: PairMoments, lam: float, w: ndarray, n_moves: int = 1):
@@ -285,18 +269,12 @@ class SubspaceDescent:
 class RowSampling:
     """The sampling probabilities and step lengths of a block's rows.
 
-    Attributes
-    ----------
-    edges : ndarray of shape (n_rows,), float64
-        How often the rows up to each one are drawn in an epoch, on average: the running sums of n_rows probabilities.
-    factors : ndarray of shape (n_rows,), float64
-        The curvature factor of each row, divided by its sampling probability.
-    products : ndarray of shape (n_rows, 2), float64
-        Inner products of the rows with the two class means.
-    curvature : ndarray of shape (n_features,), float64
-        The block's share of the objective's second derivative along each feature.
-    eta : float
-        Length of the steps.
+    `edges`, of shape (n_rows,), float64: how often the rows up to each one are drawn in an epoch, on average: the running sums
+        of n_rows probabilities.
+    `factors`, of shape (n_rows,), float64: the curvature factor of each row, divided by its sampling probability.
+    `products`, of shape (n_rows, 2), float64: inner products of the rows with the two class means.
+    `curvature`, of shape (n_features,), float64: the block's share of the objective's second derivative along each feature.
+    `eta`: length of the steps.
     """
 
     edges: ndarray

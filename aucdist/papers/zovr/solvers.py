@@ -79,23 +79,15 @@ N_DIRECTIONS = 30
 class MarginMemory:
     """The scores of a block's rows between rounds, and their constant parts of the objective.
 
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,), int8
-    share : ndarray of shape (n_rows,), float64
-        The weight of the row in the mean over all rows.
-    pull : ndarray of shape (n_rows,), float64
-        y times the factor D of the class.
-    centre : ndarray of shape (n_rows,), float64
-        With `gram`: inner products of the rows with c.
-    scores : ndarray of shape (n_rows,), float64
-        Scores at the current weights.
-    first : int
-        With `gram`: the position of the block's first row among all rows; else -1.
-    moves : ndarray of shape (n_rows, n_directions), float64
-        Inner products of the rows with the directions of the round.
-    slopes : ndarray of shape (n_rows, n_directions) or (0, 0), float64
-        Slopes of the rows' losses along the directions, at the current weights; only with variance reduction.
+    `y`, of shape (n_rows,), int8.
+    `share`, of shape (n_rows,), float64: the weight of the row in the mean over all rows.
+    `pull`, of shape (n_rows,), float64: y times the factor D of the class.
+    `centre`, of shape (n_rows,), float64: with `gram`: inner products of the rows with c.
+    `scores`, of shape (n_rows,), float64: scores at the current weights.
+    `first`: with `gram`: the position of the block's first row among all rows; else -1.
+    `moves`, of shape (n_rows, n_directions), float64: inner products of the rows with the directions of the round.
+    `slopes`, of shape (n_rows, n_directions) or (0, 0), float64: slopes of the rows' losses along the directions, at the current
+        weights; only with variance reduction.
     """
 
     y: ndarray
@@ -178,23 +170,13 @@ def combined(block: Block, memory: MarginMemory, coefs: ndarray) -> Any:
 class MarginMeanProblem:
     """The margin-mean objective and the current weights of a descent on it, 0 at first.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        They must hold both classes.
-    gram : bool
-        Whether the rows are those of a Gram matrix.
-
-    Attributes
-    ----------
-    blocks : Blocks
-        The blocks, with separate memories.
-    centre : ndarray of shape (size,), float64
-        c; size is n_features, and n_samples with `gram`.
-    w : ndarray of shape (size,), float64
-        The current weights; the solver updates them.
-    cut : ndarray of shape (size,), float64
-        The vector of the last dual point: the mean of y x over all rows, where rows with a margin of 1 or more count as 0.
+    `blocks`: they must hold both classes.
+    `gram`: whether the rows are those of a Gram matrix.
+    `blocks`: the blocks, with separate memories.
+    `centre`, of shape (size,), float64: c; size is n_features, and n_samples with `gram`.
+    `w`, of shape (size,), float64: the current weights; the solver updates them.
+    `cut`, of shape (size,), float64: the vector of the last dual point: the mean of y x over all rows, where rows with a margin
+        of 1 or more count as 0.
     """
 
     def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, gram: bool = False):
