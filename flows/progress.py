@@ -251,14 +251,14 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
     with warnings.catch_warnings(record=True, action="always") as caught:
         for category in ignored:
             warnings.simplefilter("ignore", category)
-        yield (found := list[tuple[str, str]]())
+        yield (messages := list[tuple[str, str]]())
     alike: dict[tuple[str, str], list[str]] = {}
     for warning in caught:
         kind, text = warning.category.__name__, str(warning.message)
         alike.setdefault((kind, re.sub(r"[0-9.]+", "", text)), []).append(text)
     for (kind, _), texts in alike.items():
-        found.append((kind, f"{texts[0]}{f' (and {len(texts) - 1} more like it)' if len(texts) > 1 else ''}"))
-        observer.note(": ".join(found[-1]))
+        messages.append((kind, f"{texts[0]}{f' (and {len(texts) - 1} more like it)' if len(texts) > 1 else ''}"))
+        observer.note(": ".join(messages[-1]))
 
 
 # ---- what is sent to a cluster -----------------------------------------------------------------------------------------

@@ -160,6 +160,12 @@ def test_variables_and_parameters_have_names_that_say_something():
             assert name not in ("found", "wanted", "given"), f"{place}: name the thing that {name!r} is"
 
 
+def test_functions_that_only_raise_an_error_are_called_check():
+    for path in [path for folder in ("aucdist", "flows") for path in (ROOT / folder).rglob("*.py")]:
+        named = re.findall(r"^ *def (_?refuse\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert not named, f"{path.relative_to(ROOT)}: {named}"
+
+
 def test_names_are_found_wherever_they_are_bound():
     text = "def f(a, *, b=0, **c):\n    (d, *e), g.h = [k for k in x if (m := k)]\nclass T:\n    n: int\n    o = lambda p: q"
     assert sorted(name for _, name in names_bound(ast.parse(text))) == list("abcdekmop")

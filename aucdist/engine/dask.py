@@ -162,7 +162,7 @@ def _keep(item: Any, home: int) -> Any:
 
 
 def _neighbours(client: Client, n: int) -> list[range]:
-    """Deal out the numbers from 0 up to `n` in as many runs as there are workers."""
+    """Divide the numbers from 0 to n - 1 into one range of neighbours for each worker."""
     n_parts = max(1, min(len(client.nthreads()), n))
     return [range(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
 

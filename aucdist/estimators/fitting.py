@@ -248,7 +248,7 @@ def fit_classes(
 
 
 def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
-    """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
+    """Fit a feature map that needs no classes once for all classes, set `feature_map_`, and return the rows that it maps.
 
     Each class alone would fit the same map to up to 32 768 rows of each side.
     """

@@ -39,7 +39,7 @@ def map_matrix(X: Any, fitted: FittedMap | None) -> Block:
 
 
 def map_for_model(model: Any, blocks: Blocks) -> Blocks:
-    """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map and did not map them before."""
+    """Return the blocks that the weights of a model score: mapped by its feature map, unless they are mapped by it already."""
     fitted = getattr(model, "feature_map_", None)
     return blocks if fitted is None or blocks.feature_map is fitted else map_blocks(blocks, fitted)
 

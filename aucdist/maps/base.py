@@ -124,7 +124,7 @@ def map_blocks(blocks: Blocks, fitted: FittedMap) -> Blocks:
 
 
 def apply_to_blocks(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
-    """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are."""
+    """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are kept."""
     # codes are small enough to be kept in memory for each fold
     return ViewBlocks(blocks, change, keep="memory" if blocks.features_lasting else "disk")
 

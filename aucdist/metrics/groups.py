@@ -308,7 +308,7 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
 
 
 def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[ndarray], ndarray]) -> ndarray:
-    """Return what the first k rows of each group gain.
+    """Return the gain of the first k rows of each group.
 
     `upto`: the sum of what the first places count, up to some weight. Rows of one group and one score share their places.
     """

@@ -231,7 +231,7 @@ class CuttingPlanes:
         return min(self.gap, 1.0) * self.value_at(self.best)
 
     def _round(self, bound: float, w: ndarray) -> Round:
-        """Return what is known now, with the bundle's bound and the weights it comes from."""
+        """Return the round of the best point so far, with the bundle's bound and the weights it comes from."""
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
         best, rounding, cuts = self.best, self.rounding, self.cuts
         bound_error = self.penalty.bound_error(bound, w, self.bundle, rounding, cuts.weight_error)
@@ -337,7 +337,7 @@ class CuttingPlanes:
         return FewRows(self.cuts)
 
     def _interior_points(self) -> Iterator[Round]:
-        """Go from point to point of `aucdist.pairs.few_rows` if few rows make pairs that count, and yield as other methods do."""
+        """Yield a round for each point of the interior-point method (`few_rows`), if few rows make pairs that count."""
         cuts, penalty, w, n_chosen = self.cuts, self.penalty, self.best.w, 0
         few = self.negatives.is_top_only or cuts.n_anchors + cuts.n_others <= MAX_ROWS
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width

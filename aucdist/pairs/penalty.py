@@ -30,7 +30,7 @@ class Combination(Protocol):
 
     @property
     def height(self) -> float:
-        """Its height at zero."""
+        """The height of the lower model: its value at w = 0."""
 
     @property
     def n_points(self) -> int:

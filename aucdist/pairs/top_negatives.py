@@ -493,7 +493,7 @@ class CountedNegatives:
         ) or hard, hard
 
     def counted(self, scores: ndarray, weights: ndarray, cutoff: Cutoff | None) -> ndarray:
-        """Return what the anchors weigh at a cutoff, given their (mirrored) scores and their weights."""
+        """Return the weight of the anchors that count at a cutoff, given their (mirrored) scores and their weights."""
         return weights if cutoff is None or not self.are_anchors else weights * cutoff.fractions(-scores)
 
     def of_others(self, cutoff: Cutoff | None) -> Cutoff | None:

@@ -47,7 +47,7 @@ of all weights."""
 
 
 def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
-    """Return what the groups of a fold contribute, summed up by bundle."""
+    """Return the contributions of the groups of a fold to its metric, summed up by bundle."""
     bundle = hash_ids(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(MAX_BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
     weight = measured.weights / measured.weights.sum()
@@ -56,7 +56,7 @@ def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
 
 
 def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | None:
-    """Return what each bundle of groups adds to the mean over folds; None if a fold has no groups, or there is one bundle."""
+    """Return the contribution of each bundle of groups to the mean over folds; None without groups, or with one bundle."""
     if not all("groups" in result for result in results):
         return None
     total = dict[str, list[float]]()

@@ -98,7 +98,7 @@ class Folds:
         return rows if self.groups is None else min(rows, len(np.unique(self.groups)))
 
     def check(self) -> None:
-        """Make all folds.
+        """Make all folds, so that one that cannot be made is refused before any fit.
 
         Raises
         ------

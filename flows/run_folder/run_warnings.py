@@ -32,8 +32,8 @@ def run_warnings(fitted: Any) -> list[Json]:
     `fitted`: a `flows.run_folder.results.FittedRun`.
     """
     of_library = ((KEYS.get(kind, "fit"), sentence(text)) for kind, text in fitted.warned)
-    found = (*of_library, *_of_results(fitted), *choice_at_end(fitted.search or {}), *fitted.leaks)
-    return [{"key": key, "text": text} for key, text in found]
+    messages = (*of_library, *_of_results(fitted), *choice_at_end(fitted.search or {}), *fitted.leaks)
+    return [{"key": key, "text": text} for key, text in messages]
 
 
 def _of_results(fitted: Any) -> Iterator[Warned]:

@@ -250,7 +250,7 @@ def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str]
 
 
 def separator_of(source: SourceFields) -> str:
-    """Return what stands between the cells of a CSV file."""
+    """Return the separator of the cells of a CSV file."""
     return SEPARATORS.get(source.separator, source.separator)
 
 

@@ -100,7 +100,7 @@ def resolve_source_and_schema(
 
 
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int) -> Block:
-    """Return rows as a block.
+    """Encode the parsed rows of a part as a block.
 
     `parsed`: what a file or a part of one holds.
     `source`: its layout and type of values must be those that `resolve_source_and_schema` returned.

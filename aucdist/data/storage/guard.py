@@ -252,7 +252,7 @@ def packing_of(url: str, head: bytes = b"") -> str:
 
 
 def unpacked(data: bytes, url: str) -> bytes:
-    """Return what is in a file: decompressed if its name or its first bytes say gzip, bzip2, xz, Zstandard or a zip of one file.
+    """Return the content of a file, decompressed if its name or first bytes say gzip, bzip2, xz, Zstandard or a zip of one file.
 
     A byte order mark is left out.
     Raises InputError if the file is truncated or damaged, if it is empty, or if it expands too much.

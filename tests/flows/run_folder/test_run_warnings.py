@@ -102,9 +102,9 @@ def test_rows_of_one_score_that_are_flagged_together_are_a_reason_to_doubt_the_t
 ) -> None:
     values = np.concatenate([np.linspace(2, 3, 20), np.full(n_tied, 1.0), np.linspace(-1, 0, 980 - n_tied)])
     config = SimpleNamespace(data=SimpleNamespace(test=None), operating_point=point)
-    found = warned(fitted(0.8, values=values, config=config))
-    assert len(found) == expected
-    for key, text in found.items():
+    messages = warned(fitted(0.8, values=values, config=config))
+    assert len(messages) == expected
+    for key, text in messages.items():
         assert key == "equal-scores-at-threshold"
         assert text.startswith(
             "60 test rows have the lowest score that is flagged, and rows with equal scores are flagged together."
