@@ -39,7 +39,10 @@ def section(file: Path, output: str) -> str:
 
 def page(outputs: dict[str, str]) -> str:
     """Return the page, with the output of each example by the name of its file."""
-    head = "# Gallery\n\nEach example is a file in `docs/examples` that prints a result and draws a picture. Run it by itself."
+    head = """# Gallery
+
+Each example is a file in `docs/examples` that prints a result and draws a picture. To run one, install the extra `plot`, and call
+`python docs/examples/NAME.py`. The picture is written to the current folder."""
     return "\n\n".join([head, *(section(file, outputs[file.stem]) for file in EXAMPLES)]) + "\n"
 
 
