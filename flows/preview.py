@@ -64,7 +64,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
     by_class: dict[str, list[str]] = {}
     sets = LabelSets.of_schema(schema)
     for rank, k in enumerate(np.argsort(-sets.counts(block.code), kind="stable").tolist()):
-        name, view = sets.names()[k], replace(block, y=sets.signs(k)[block.code], code=None)
+        name, view = sets.names()[k], replace(block, y=sets.labels_against_rest(k)[block.code], code=None)
         classes.append({"class": name, "rows": view.n_pos, "column": None, "auc": None})
         if rank < MAX_CLASSES:
             sample = sample_of(LocalBlocks([view]))
@@ -253,7 +253,9 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
     block = data.block
     if classes:
         sets = LabelSets.of_schema(data.schema)
-        block = replace(block, y=sets.signs(sets.names().index(classes[0]["class"]))[block.code], code=None)
+        block = replace(
+            block, y=sets.labels_against_rest(sets.names().index(classes[0]["class"]))[block.code], code=None
+        )
     sample = sample_of(LocalBlocks([block]))
     page = render_template(
         Path(__file__).with_name("preview.html"), title=data.name.rpartition("/")[2], schema=data.schema, block=block,

@@ -260,12 +260,12 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     codes, texts = pd.factorize(values[known].astype(str))
     label_codes = Labels.of(codes, list(texts), topics=model.topics)
     if not model.classes:
-        y = label_codes.signs(model.schema.positive, model.schema.negative, where)
+        y = label_codes.binary_labels(model.schema.positive, model.schema.negative, where)
     else:
         if not model.topics:
             # raises an error for a class that the model does not know
             places(label_codes, model.schema_of_labels, where)
-        y = np.array(label_codes.names, dtype=object)[label_codes.codes]
+        y = np.array(label_codes.names, dtype=object)[label_codes.class_numbers]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 

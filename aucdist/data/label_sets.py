@@ -105,7 +105,7 @@ class LabelSets:
         """Return the names of the classes as text."""
         return [str(name) for name in self.classes.tolist()]
 
-    def signs(self, k: int) -> ndarray:
+    def labels_against_rest(self, k: int) -> ndarray:
         """Return +1 for sets with the class at position `k` and -1 for others, int8 of shape (n_sets,)."""
         signs = np.full(self.members.shape[0], -1, dtype=np.int8)
         signs[self.members.indices[self.members.indptr[k] : self.members.indptr[k + 1]]] = 1
@@ -156,14 +156,14 @@ def places(labels: Labels, schema: Schema, where: str) -> ndarray:
         If a row has one class, and it is not among those of the schema.
     """
     if not schema.topics:
-        Labels(labels.codes, labels.names).signs(schema.classes, (), where)  # refuses other classes
+        Labels(labels.class_numbers, labels.names).binary_labels(schema.classes, (), where)  # refuses other classes
     place = {name: k for k, name in enumerate(schema.classes)}
     table = np.zeros(len(labels.names), dtype=np.int32)
     place_of_set = {members: k for k, members in enumerate(schema.sets)}
-    for code in np.unique(labels.codes).tolist():
+    for code in np.unique(labels.class_numbers).tolist():
         name = labels.names[code]
         table[code] = place_of_set[_set_of(name, place)] if schema.topics else place[name]
-    return table[labels.codes]
+    return table[labels.class_numbers]
 
 
 def _set_of(text: str, place: Mapping[str, int]) -> tuple[int, ...]:

@@ -34,34 +34,36 @@ class LabelWarning(UserWarning):
 class Labels:
     """The label of each row.
 
-    `codes`, of shape (n_samples,), int: positions in `names`.
+    `class_numbers`, of shape (n_samples,), int: positions in `names`.
     `names`: distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
     `topics`: whether a row may be of several classes, or of none.
     """
 
-    codes: ndarray
+    class_numbers: ndarray
     names: tuple[str, ...]
     topics: bool = False
 
     @classmethod
-    def of(cls, codes: ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
+    def of(cls, class_numbers: ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
         """Make labels from texts. Different texts may be one class, such as 1 and +1."""
         spelled = [class_name(text) for text in texts]
         if topics:  # the classes in a list like ``ccat,c15``, in order
             lists = ({class_name(topic) for topic in text.split(",") if topic.strip()} for text in texts)
             spelled = [",".join(sorted(names)) or NO_TOPIC for names in lists]
         names, places = np.unique(np.array(spelled, dtype=object), return_inverse=True)
-        return cls(places[codes], tuple(names.tolist()), topics)
+        return cls(places[class_numbers], tuple(names.tolist()), topics)
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each of `names` that occurs."""
         return {
             name: n
-            for name, n in zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True)
+            for name, n in zip(
+                self.names, np.bincount(self.class_numbers, minlength=len(self.names)).tolist(), strict=True
+            )
             if n
         }
 
-    def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> ndarray:
+    def binary_labels(self, positive: Iterable[str], negative: Iterable[str], where: str) -> ndarray:
         """Return +1 for rows of a positive class and -1 for rows of a negative one: int8 of shape (n_samples,).
 
         `positive` and `negative`: by `class_name`. With `topics` one positive class is enough, and all other rows are negative.
@@ -80,14 +82,14 @@ class Labels:
                         f"{listed(sign)}. Correct the labels, or train again with this class"
                     )
             sign_of_name = [sign.get(name, 0) for name in self.names]
-        return np.array(sign_of_name, dtype=np.int8)[self.codes]
+        return np.array(sign_of_name, dtype=np.int8)[self.class_numbers]
 
     def grades(self, where: str) -> ndarray:
         """Return the label of each row as a grade, float64.
 
         Raises InputError if one is not a number.
         """
-        return np.array([_grade(name, where) for name in self.names])[self.codes]
+        return np.array([_grade(name, where) for name in self.names])[self.class_numbers]
 
 
 def _grade(name: str, where: str) -> float:

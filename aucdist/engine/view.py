@@ -318,7 +318,7 @@ class ClassBlocks:
 
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
-        blocks = ClassView(self.blocks, self.sets.signs(k))
+        blocks = ClassView(self.blocks, self.sets.labels_against_rest(k))
         return self._changed(blocks if self.follow is None else self.follow(k, blocks))
 
     def then(self, change: Callable[[Blocks], Blocks]) -> "ClassBlocks":

@@ -230,7 +230,7 @@ def _positive(
     counts, where = labels.counts(), source.display_name
     if source.labels == "grades":
         lowest = above_lowest(counts, source.positive, where)[1]
-        return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
+        return "minority", "", ~np.isin(np.array(labels.names)[labels.class_numbers], lowest)
     if "positive" not in source.model_fields_set and len(counts) > MAX_CLASSES:
         names = f", such as {others}" if (others := " or ".join(islice(columns, 2))) else ""
         raise InputError(
@@ -239,9 +239,9 @@ def _positive(
             f"values are: {listed(counts)}"
         )
     if source.of_each:
-        return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.codes), dtype=bool)
+        return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.class_numbers), dtype=bool)
     chosen, negative = choose_positive(counts, source.positive, where)
-    signs = labels.signs(chosen, negative, where) > 0
+    signs = labels.binary_labels(chosen, negative, where) > 0
     if source.positive != "minority":
         return list(chosen) if len(chosen) > 1 else chosen[0], "", signs
     each = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: entry[1])[:MAX_CLASSES])

@@ -186,7 +186,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
     label_costs = rows.all_blocks().sum(_costs_of_labels, n_labels)
     classes = {"": np.array([-1, 1])}
     if sets is not None:
-        classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
+        classes = {f"class {name!r}: ": sets.labels_against_rest(k) for k, name in enumerate(sets.names())}
     for name, signs in classes.items():
         negative_cost, positive_cost = (
             label_costs[signs == side].sum() if value == COST_COLUMN else value

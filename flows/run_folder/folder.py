@@ -295,7 +295,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
         intercepts, which could round two scores to one.
     """
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
-    signs = [rows.sets.signs(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
+    signs = [rows.sets.labels_against_rest(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
     summary = rows.all_blocks().sum(_score_block, weights, signs)
     return (
         [summary[f"counts {k}"] for k in range(len(models))], pa.concat_tables(summary["tables"]),

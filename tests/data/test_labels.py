@@ -61,10 +61,10 @@ def test_a_choice_that_leaves_nothing_is_refused(counts, positive, said):
 
 def test_signs_follow_the_classes_of_the_training_data():
     codes = np.array([0, 1, 2, 0])
-    assert Labels(codes, ("a", "b", "c")).signs(["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
+    assert Labels(codes, ("a", "b", "c")).binary_labels(["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
     assert Labels(codes, ("a", "b", "c", "d")).counts() == {"a": 2, "b": 1, "c": 1}
     with pytest.raises(InputError, match="class 'c' \\(1 row\\) is not among the classes of the training data: a, b"):
-        Labels(codes, ("a", "b", "c")).signs(["b"], ["a"], "here")
+        Labels(codes, ("a", "b", "c")).binary_labels(["b"], ["a"], "here")
 
 
 # ---- sets of classes of rows: the table holds what the matrix or the labels say ---------------
@@ -78,7 +78,7 @@ def test_an_indicator_matrix_comes_back(matrix, sparse):
     sets, codes = LabelSets.of_indicator(sp.csr_matrix(matrix) if sparse else matrix)
     np.testing.assert_array_equal(sets.indicator(codes), matrix.astype(bool))
     for k in range(matrix.shape[1]):
-        np.testing.assert_array_equal(sets.signs(k)[codes], np.where(matrix[:, k] > 0, 1, -1))
+        np.testing.assert_array_equal(sets.labels_against_rest(k)[codes], np.where(matrix[:, k] > 0, 1, -1))
     assert sets.members.shape[0] == len(np.unique(matrix, axis=0))
 
 
@@ -89,7 +89,7 @@ def test_some_classes_of_a_table():
     assert some.names() == ["c", "a"]
     assert some.exclusive
     assert some.counts(np.array([0, 0, 1, 2])).tolist() == [1, 2]
-    assert [some.signs(k).tolist() for k in range(2)] == [[-1, -1, 1], [1, -1, -1]]
+    assert [some.labels_against_rest(k).tolist() for k in range(2)] == [[-1, -1, 1], [1, -1, -1]]
 
 
 def test_wrong_labels_are_refused():

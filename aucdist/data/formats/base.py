@@ -115,7 +115,7 @@ class Survey:
     @classmethod
     def of(cls, where: str, labels: Labels, **columns: Any) -> "Survey":
         """Return the survey of a part whose rows have these labels; `columns` are its other fields."""
-        return cls(where, len(labels.codes), labels.counts(), labels.topics, **columns)
+        return cls(where, len(labels.class_numbers), labels.counts(), labels.topics, **columns)
 
     def _of_classes(self) -> Iterator[tuple[list[str], int]]:
         for name, n in self.labels.items():

@@ -119,7 +119,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         grade = parsed.labels.grades(where)
         y = np.where(grade > float(schema.negative[0]), 1, -1)
     else:
-        y = parsed.labels.signs(schema.positive, schema.negative, where)
+        y = parsed.labels.binary_labels(schema.positive, schema.negative, where)
     if X.dtype != source.dtype:
         with np.errstate(over="ignore"):
             X = X.astype(source.dtype)

@@ -308,7 +308,7 @@ def test_pyarrow_and_plain_python_read_the_same(data, separator, keep):
             table = parse_cells(text, form)
         except InputError as e:
             return str(e)
-        return table.X.tobytes(), table.labels.codes.tolist(), table.labels.names, table.survey.missing
+        return table.X.tobytes(), table.labels.class_numbers.tolist(), table.labels.names, table.survey.missing
 
     by_hand = text_of(data + "\n", "ab", separator=separator)
     by_hand.__dict__["_arrow_agrees"] = False

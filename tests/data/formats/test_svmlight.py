@@ -25,7 +25,7 @@ def source(zero_based=False):
 
 def parse(text, n_features=None, zero_based=False):
     rows = parse_svmlight(text.encode(), "f.svm", source(zero_based), n_features)
-    return rows.X, np.array([float(name) for name in rows.labels.names])[rows.labels.codes]
+    return rows.X, np.array([float(name) for name in rows.labels.names])[rows.labels.class_numbers]
 
 
 @given(
