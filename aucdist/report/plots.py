@@ -176,12 +176,17 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     line = np.array([max(least, 0.0), 1.0])
     axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
     if not np.isnan(low).any():
-        ends = np.column_stack([low, high, np.full(len(x), np.nan)]).ravel()
-        axes.plot(np.repeat(x, 3), ends, "-", color=POS, linewidth=1, label=f"{100 * bins.level:g} % interval")
+        intervals(axes, x, low, high, f"{100 * bins.level:g} % interval")
     axes.plot(x, y, "o-", color=POS, label="observed")
     axes.set(xlabel="Predicted probability" + ", log scale" * log, ylabel="Share of positives")
     if log:
         axes.set(xscale="log", yscale="log")
+
+
+def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
+    """Plot a vertical line from the lower to the upper end at each abscissa."""
+    ends = np.column_stack([low, high, np.full(len(x), np.nan)])
+    axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:

@@ -163,16 +163,6 @@ def _two_classes(report: Report) -> Json:
     }
 
 
-def _default_threshold(run: Json) -> str:
-    """Describe in sentences how the threshold was set without an operating point."""
-    rows = SET_ON[run.get("threshold_rows", {}).get("rows", "training")]
-    threshold = DEFAULT_THRESHOLDS.get(run["estimator"], f"the threshold has the largest G-mean on {rows}")
-    return (
-        f"No operating point was given, so {threshold}. To choose the threshold by alerts, by costs or by the precision, set "
-        "`operating_point`, such as `{alerts: 0.01}`."
-    )
-
-
 def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str) -> list[tuple[str, str]]:
     """Return (label, sentences) of the main results."""
     run, (compared, advice) = report.run, _beside_baselines(report, rows)
@@ -186,7 +176,13 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str) -> list[tuple
     if point := run.get("operating_point"):
         sentences[:0] = [row for row in point_rows(point, run.get("baselines", ())) if row[0] not in TILES]
     else:
-        sentences.insert(0, ("Threshold", _default_threshold(run)))
+        set_on = SET_ON[run.get("threshold_rows", {}).get("rows", "training")]
+        threshold = DEFAULT_THRESHOLDS.get(run["estimator"], f"the threshold has the largest G-mean on {set_on}")
+        how = (
+            f"No operating point was given, so {threshold}. To choose the threshold by alerts, by costs or by the precision, set "
+            "`operating_point`, such as `{alerts: 0.01}`."
+        )
+        sentences.insert(0, ("Threshold", how))
         share, n_pos = share_of_positives(shown), shown.n_pos
         # rows without weights and groups
         if share < RARE_SHARE and n_pos > 1 and report.interval and not groups.get("grouped"):

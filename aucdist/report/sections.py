@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from aucdist.errors import Json
 from aucdist.metrics.named import find_metric
 from aucdist.report import plots
 from aucdist.report.svg import HEIGHT, INK, MUTED, NEG, POS, grid_text
-from aucdist.report.text import number_text
+from aucdist.report.text import number_text, search_verdict
 
 # ---- a search: the curve over one parameter, and all settings ----------------------------------------------------------
 
@@ -36,18 +37,46 @@ def search_section(search: Json) -> Json:
     """Return the variables of the section in the template.
 
     `search`: the object that ``aucdist cv --json`` prints.
-    Returns ``result``, the search itself; ``table``; ``classes``, the worst first.
+    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first.
     """
     table = search["table"]
     metric, rows = find_metric(search["metric"]), table
     if len(rows) > MAX_ROWS:  # those with the best means
         rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -metric.sign * row["mean"])[:MAX_ROWS]
+    varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
     return {
         "result": search,
+        "figure": _curve_figure(search, varied[0]) if len(varied) == 1 else None,
         "metric": metric.heading,
         "rows": rows,
         "sign": metric.sign,
     }
+
+
+def _curve_figure(search: Json, name: str) -> str | None:
+    """Return the picture of the means against a parameter, or None if its values are not numbers."""
+    values = [row["parameters"][name] for row in search["table"]]
+    if not all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
+        return None
+    rows = sorted(search["table"], key=lambda row: row["parameters"][name])
+    numbers = [(row["parameters"][name], row["mean"], row["standard_error"]) for row in rows]
+    x, means, errors = np.array(numbers, dtype=float).T  # None becomes NaN
+    heading = find_metric(search["metric"]).heading
+    chosen = [row["parameters"] for row in rows].index(search["best"])
+
+    def draw(axes: Any) -> None:
+        """Draw the means, with bars of one standard error."""
+        plots.intervals(axes, x, means - errors, means + errors, "± 1 standard error")
+        axes.plot(x, means, "o-", color=POS, label="mean")
+        axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=6)
+        log_x = bool((x > 0).all() and x.max() > 20 * x.min())
+        axes.set(
+            xlabel=name + ", log scale" * log_x,
+            ylabel=f"{heading}, mean over the folds",
+            xscale="log" if log_x else "linear",
+        )
+
+    return plots.inline_svg("path", f"{heading} against {name}", search_verdict(search), draw)
 
 
 # ---- an additive model: a step plot for each feature, heat maps of interactions, and the points ---------------------------

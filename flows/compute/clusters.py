@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fsspec
 from numba.core.event import install_timer
 
 from aucdist import __version__
@@ -25,7 +26,6 @@ from aucdist.data.own_files import json_digest, jsonable, read_sealed, write_sea
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.files import remove, store
-from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
 from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError, Json
@@ -286,7 +286,8 @@ def _set_environment(changes: Mapping[str, str | None]) -> None:
         else:
             os.environ[name] = value
     if changes:
-        forget_connections()
+        # s3fs caches connections, which were made with the old environment
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
 COMPILING = "compiling kernels, once per machine"

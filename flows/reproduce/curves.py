@@ -102,8 +102,12 @@ class LearningCurves(ProtocolKind):
         areas, objectives = [], []
         for limit in steps:
             if task["steps"] is None:
-                # for a fit to the first rows only, `n_pairs` is the number of pairs of all rows
-                rows, limits = _first_rows(train, limit), {"solver__n_pairs": blocks.n_pos * blocks.n_neg}
+                # For a fit to the first rows, which make at most `limit` pairs, `n_pairs` is the number of pairs of all rows.
+                pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
+                n = max(
+                    int(np.searchsorted(pairs, limit, side="right")), int(np.argmax(pairs > 0)) + 1
+                )  # at least one pair
+                rows, limits = train.take(np.arange(n)), {"solver__n_pairs": blocks.n_pos * blocks.n_neg}
             else:
                 rows, limits = train, {task["steps"]: limit}
             model = fit_on_fold(task, point | limits, rows)
@@ -129,13 +133,6 @@ class LearningCurves(ProtocolKind):
                 lam = f"lam {number_text(self.datasets[dataset].lam)}"
                 figures.append(Figure(f"{dataset}: {ylabel}", curves, "Steps", ylabel, lam, log_y=True))
         return ExperimentReport(self.title, figures=figures)
-
-
-def _first_rows(train: Block, n_pairs: int) -> Block:
-    """Return the first rows that make at most `n_pairs` pairs, and at least one."""
-    pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
-    n = max(int(np.searchsorted(pairs, n_pairs, side="right")), int(np.argmax(pairs > 0)) + 1)
-    return train.take(np.arange(n))
 
 
 # ---- descent ---------------------------------------------------------------------------------------------------------

@@ -514,7 +514,7 @@ def test_features_kept_have_a_column_where_they_are_known(report):
     assert re.findall(r"<td>12</td><td>([^<]*)</td>", page) == ["3", "12 to 1,400", ""]
 
 
-def test_a_search_over_one_parameter_is_shown(report):
+def test_a_search_over_one_parameter_is_drawn(report):
     page = render_run_page(with_search(report, search(PATH, best=2)))
     assert Tags(page).open == []
     text = text_of(page)
@@ -522,6 +522,7 @@ def test_a_search_over_one_parameter_is_shown(report):
         "Chosen: lam 0.01. The mean AUC over 2 folds is 0.9000 (95 % interval 0.8500 to 0.9500).",
         "The search compared 3 settings by 5-fold cross-validation, repeated 2 times, stratified by class.",
         "which is slightly optimistic",
+        "AUC against lam",
         "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
     ):
         assert expected in text

@@ -13,7 +13,6 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-import fsspec
 from fsspec.asyn import sync
 
 from aucdist.data.storage.faults import BadAnswer, ObjectChanged, code_of
@@ -47,11 +46,6 @@ def s3_options(bucket: str) -> dict[str, Any]:
             "retries": {"total_max_attempts": 2, "mode": "standard"},
         },
     }
-
-
-def forget_connections() -> None:
-    """Forget cached connections of s3fs, so that changes of the environment take effect."""
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
 def _buckets(variable: str) -> set[str]:
