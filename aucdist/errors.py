@@ -77,11 +77,11 @@ def unknown(kind: str, name: object, allowed: Iterable[object], other_names: Map
     )
 
 
-def check_keys_known(content: Any, known: Iterable[str]) -> None:
-    """Raise an InputError for a key of a mapping that is not one of the known ones."""
+def check_keys_known(content: Any, known: Iterable[str], other_names: Callable[[], Mapping[str, str]] = dict) -> None:
+    """Raise an InputError for a key of a mapping that is not one of the known ones; `other_names`: as those of `unknown`."""
     for key in content if isinstance(content, dict) else ():
         if key not in known:
-            raise unknown("key", key, known)
+            raise unknown("key", key, known, other_names())
 
 
 def first_line(error: BaseException) -> str:

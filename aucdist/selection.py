@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from aucdist.data.block import Block, as_dense, n_rows
 from aucdist.data.dataset import Schema
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, counted, unknown
 from aucdist.kernels.random import hash_ids
 from aucdist.kernels.rows import CsrRows, csr_digests, dense_digests
 from aucdist.parameters import frozen
@@ -188,7 +188,8 @@ def fold_numbers(row_id: ndarray, y: ndarray, n_folds: int, seed: int) -> ndarra
         n = int((y == label).sum())
         if n < n_folds:
             raise InputError(
-                f"{n} {called} rows cannot be divided into {n_folds} folds: ask for at most {n} folds, or add rows"
+                f"{counted(n, f'{called} row')} cannot be divided into {n_folds} folds: ask for fewer folds, add rows, or name "
+                "the settings yourself, such as `features: bins`"
             )
     return stratified_numbers(row_id, y != 1, n_folds, seed)
 

@@ -100,7 +100,7 @@ OUR_WORDS = {
     "^No such option": "there is no option", "^Missing (.*)[.]": r"the \1 is missing: add it",
     "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1, quote a value with blanks, or "
     "name one where a pattern such as trained/* matches several",
-    "^Option": "the option",
+    "^Option": "the option", " Did you mean '--help'.": "",
 }  # fmt: skip
 """What errors in arguments say in place of Click's words."""
 
@@ -108,8 +108,11 @@ OUR_WORDS = {
 def _show(error: click.UsageError, file: object = None) -> None:
     """Write an error in the arguments, which click has noticed, like all other errors; the usage of the command follows."""
     text = error.format_message()
-    if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.info_name in ("train", "cv"):
-        text += " A key of the configuration is given with --set, as in --set model.lam=1e-2"
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        if error.option_name == "--label":
+            text += " A file of data needs a configuration first: `aucdist init FILE --label COLUMN` writes it"
+        elif error.ctx.info_name in ("train", "cv"):
+            text += " A key of the configuration is given with --set, as in --set model.lam=1e-2"
     for words, ours in OUR_WORDS.items():
         text = re.sub(words, ours, text)
     print_event("error", f"{text}{f' ({error.ctx.get_usage()})' if error.ctx else ''}", exit=WRONG_INPUT)

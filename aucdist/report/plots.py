@@ -201,14 +201,6 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
     axes.set(xlabel="Passes", ylabel="Objective", ylim=(0, None))
 
 
-def relative_gap(axes: Any, history: pd.DataFrame) -> None:
-    """Plot the relative gap against passes, on a log scale."""
-    x, gap = history[["passes", "relative_gap"]].to_numpy(dtype=float, na_value=np.nan).T
-    points = np.isfinite(gap) & (gap > 0)
-    axes.plot(x[points], gap[points], "o-" if len(x) <= MAX_MARKS else "-", color=POS, markersize=2.5)
-    axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
-
-
 def share_of_positives(counts: ScoreCounts) -> float:
     """Return the share of the rows that are positive, which is the precision of a random order."""
     return counts.n_pos / (counts.n_pos + counts.n_neg)

@@ -152,7 +152,6 @@ def _two_classes(report: Report) -> Json:
         "interval": report.interval,
         "average_precision": ranking.average_precision(shown),
         "prevalence": share_of_positives(shown),
-        "excess": proved_excess(run["certificate"]),
         "certificate": certificate_text(run["certificate"]),
         "figures": _pictures(report, shown, rows),
         "decision": _decision(report, shown, rows),
@@ -280,7 +279,6 @@ def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
             certificate,
             lambda axes: plots.objective(axes, history),
         )
-        figures["gap"] = ("Relative gap against passes", certificate, lambda axes: plots.relative_gap(axes, history))
     return {name: plots.inline_svg(name, *parts) for name, parts in figures.items()}
 
 

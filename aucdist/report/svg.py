@@ -198,11 +198,14 @@ class Axes:
         y.first = max(height - foot, y.last + 110)  # a long legend makes the picture grow
         height = y.first + foot
         grid, texts = f"M{x.first:.1f},{y.last:.1f}V{y.first:.1f}H{x.last:.1f}", []
+        end = -math.inf  # of the label before: one that would reach into it is left out
         for value, text in across:
-            at = float(x.place(value)[0])
+            at, half = float(x.place(value)[0]), SIZE / 2 if crowded else _width(text) / 2
             if x.first - 0.1 <= at <= x.last + 0.1:
                 grid += f"M{at:.1f},{y.last:.1f}V{y.first:.1f}"
-                texts.append(_text(at, y.first + 13, text, "end" if crowded else "middle", -40 * crowded))
+                if at - half >= end:
+                    end = at + half
+                    texts.append(_text(at, y.first + 13, text, "end" if crowded else "middle", -40 * crowded))
         for value, text in up:
             at = float(y.place(value)[0])
             if y.last - 0.1 <= at <= y.first + 0.1:

@@ -359,8 +359,8 @@ def directions_text(free: Json) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital letter and a full stop."""
-    return f"{text[0].upper()}{text[1:]}."
+    """Return a text with a capital letter and a full stop, unless it ends as a question."""
+    return f"{text[0].upper()}{text[1:]}{'.' * (text[-1] != '?')}"
 
 
 def proved_excess(certificate: Json) -> float | None:
@@ -410,7 +410,7 @@ def count_text(number: float) -> str:
 
 
 def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str = "", *, significant: bool) -> str:
-    """Describe in a sentence which of two models has the higher metric and by how much, or that they do not differ significantly.
+    """Describe in a sentence which of two models has the higher metric, by how much, and whether the difference is significant.
 
     `names`: of the models; the difference is the first minus the second.
     `test`: ``value``, ``low`` and ``high`` of the difference.
@@ -421,10 +421,9 @@ def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str 
         return f"{names[0]} and {names[1]} have the same {metric}."
     if value < 0:
         names, ends = names[::-1], (-test["high"], -test["low"])
-    unsure = f"and that of {names[1]} do not differ significantly: the difference is"
-    by = f"is higher than that of {names[1]} by" if significant else unsure
+    but = "" if significant else ", but not significantly"
     return (
-        f"The {metric} of {names[0]} {by} {difference_text(abs(value))} (95 % interval "
+        f"The {metric} of {names[0]} is higher than that of {names[1]} by {difference_text(abs(value))}{but} (95 % interval "
         f"{' to '.join(map(difference_text, ends))}{p})."
     )
 
@@ -446,18 +445,17 @@ def auc_text(value: float | None, *beside: float) -> str:
 
 def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
     """Return an AUC and its interval, if there is one, with the same decimals."""
-    return _text_with_interval(auc_text, value, interval)
+    if value is None or not interval:
+        return auc_text(value)
+    every = value, *interval
+    return auc_text(*every) + ends_text(interval, lambda end: auc_text(end, *every))
 
 
-def percent_text(share: float | None, *beside: float) -> str:
-    """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1.
-
-    Shares `beside` it in a text are taken into account, as by `auc_text`.
-    """
+def percent_text(share: float | None) -> str:
+    """Return a share as percent with one decimal, or with as many as show two digits of it, or one of its distance to 1."""
     if share is None:
         return "undefined"
-    decimals = _decimals(1, (100 * part for other in (share, *beside) for part in (other, 1 - other)))
-    return f"{100 * share:.{decimals}f} %"
+    return f"{100 * share:.{_decimals(1, (100 * share, 1000 * (1 - share)))}f} %"
 
 
 def _decimals(least: int, rests: Iterable[float]) -> int:
@@ -467,13 +465,7 @@ def _decimals(least: int, rests: Iterable[float]) -> int:
 
 
 def _rate_text(rate: Json) -> str:
-    return _text_with_interval(percent_text, rate["value"], rate["interval"])
-
-
-def _text_with_interval(text: Callable[..., str], value: float | None, interval: Sequence[float] | None) -> str:
-    """Return a value and its interval, if there is one, with the same decimals."""
-    ends = interval or ()
-    return text(value, *ends) + ends_text(interval, lambda end: text(end, value, *ends))
+    return percent_text(rate["value"]) + ends_text(rate["interval"], percent_text)
 
 
 def seconds_text(value: float) -> str:
@@ -507,7 +499,7 @@ FILTERS = {
     "excess": lambda excess: _unbroken(excess_text(excess)),
     "number": number_text,
     "parameters": parameters_text,
-    "percent": lambda *shares: _unbroken(percent_text(*shares)),
+    "percent": lambda share: _unbroken(percent_text(share)),
     "seconds": seconds_text,
     "value": value_text,
 }

@@ -86,13 +86,23 @@ class Strict(BaseModel):
         if not isinstance(content, dict | BaseModel):
             raise ValueError(f"must be a mapping with keys such as {', '.join(list(cls.model_fields)[:4])}")
         if cls.model_config["extra"] == "forbid":
-            check_keys_known(content, cls.model_fields)
+            check_keys_known(content, cls.model_fields, cls._keys_below)
         for key, value in content.items() if isinstance(content, dict) else ():
             if isinstance(value, bool) and key in cls.model_fields:
                 kinds = kinds_of(cls.model_fields[key].annotation)
                 if kinds & {int, float} and not kinds & {bool, str, Any}:
                     raise ValueError(f"`{key}` must be a number; got {str(value).lower()}")
         return content
+
+    @classmethod
+    def _keys_below(cls) -> dict[str, str]:
+        """Return the path of each key of the mappings in this one, such as ``model.lam`` of ``lam``."""
+        return {
+            key: f"{name}.{key}"
+            for name, field in cls.model_fields.items()
+            for kind in kinds_of(field.annotation)
+            for key in getattr(kind, "model_fields", ())
+        }
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -284,8 +294,8 @@ def read_mapping(path: Path) -> Json:
     raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
         raise InputError(
-            f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}. "
-            "If it is a file of data, `aucdist init` describes it in such a file"
+            f"{path}: the file is {'empty' if raw is None else 'no configuration'}. A configuration has lines of the form `key: "
+            "value`. For a file of data, `aucdist init FILE --label COLUMN` writes one"
         )
     return raw
 

@@ -237,7 +237,7 @@ class OperatingPointConfig(Strict):
         rows = rows_per_day if self.per == "day" else float(self.per.removesuffix(" rows"))
         if rows is None:
             raise InputError(
-                "operating_point: alerts per day need rows that were split by a column of dates, not of numbers, when the model "
-                "was trained: train with `test: {time: COLUMN}`, or give `per: 1000 rows`"
+                "operating_point: `per: day` needs a column of dates. Train with `test: {time: COLUMN}`, which splits the "
+                "rows by it, or give `per: 1000 rows`"
             )
         return {"alerts": min(self.alerts / rows, 1.0)}

@@ -37,6 +37,7 @@ MAX_LEADING_ZEROS = 0.05
 """If a larger share of the whole numbers begins with 0, they are codes."""
 MIN_ROWS_EACH = 1.5
 """The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
+CODES = "if its numbers are codes, list it under `categorical`"
 FREE_TEXT = "free text, of whose words columns can be made"
 MIN_BLANKS = 3
 """Texts that are all different are free text if they have at least so many blanks on average, and identifiers otherwise."""
@@ -44,17 +45,13 @@ NEARLY_EMPTY = 0.01
 """The largest share of cells with a content of a column that is nearly empty."""
 FAR = 2
 """A 0 may mark missing values if the next number is more than this multiple of the largest distance of other neighbours."""
-MIN_ROWS_OF_DIRECTION = 10
-"""A direction is suggested with at least this many rows of each class."""
-MIN_DEVIATIONS = 3.0
-"""A direction is suggested if the AUC is at least this many standard deviations from chance."""
 TEST_SHARE = 0.2
 """The share of rows that become test rows if rows have dates."""
 MIN_SPAN_DAYS = {"month": 365, "weekday": 7}
 """Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
 the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
-MIN_TIMES = 3
-"""A column of numbers that never fall may be the time of the rows if it has this number of different values."""
+MIN_NUMBERS = 3
+"""Questions about numbers are asked if there are this many different ones."""
 MIN_LATE = 5
 """The last rows are proposed as test rows if they have this number of each class."""
 PLACEHOLDERS = re.compile(
@@ -67,6 +64,8 @@ INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
 """A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
 DATE = re.compile(r"\d{1,4}[-./ ]([A-Za-z]{3}|\d{1,2})[-./ ]\d{1,4}([T ].*)?")
+AMOUNT = re.compile(r"[(+-]?[^\w(]{0,3}(?!0\d)\d{1,3}([.,'\s]?\d{3})*([.,]\d+)?[^\w.,]{0,3}")
+"""An amount in any style, such as 1.042,21, (1,234.50), € 1 234 or 12.50-."""
 ZERO_CELL = re.compile(r"0[0 :./T-]*")
 YEARS = (1900, 2100)
 UNNAMED = re.compile(r"Unnamed: \d+")
@@ -85,12 +84,9 @@ class ColumnGuess:
     `date_format`: for dates, their format; None means ISO 8601.
     `words`: texts that mark missing numbers or dates, in addition to the default ones.
     `leak`: why it seems to reveal the label.
-    `sorted`: whether it has numbers that never fall from a row to the next, and at least `MIN_TIMES` of them.
-    `direction`: for numbers with a direction, ``increasing`` or ``decreasing``; empty for numbers that may be names, which have
-        none.
     `late`: for dates, the number of rows among the last ones, and of positive rows among these.
     `otherwise`: for an identifier, how it is used if no other column is left.
-    `doubt`: what is said of a number that may mark missing values, see `missing_value_warning`.
+    `question`: what a user should look at, as a predicate of the column.
     """
 
     name: str
@@ -102,11 +98,9 @@ class ColumnGuess:
     date_format: str | None = None
     words: tuple[str, ...] = ()
     leak: str = ""
-    sorted: bool = False
-    direction: str | None = None
     late: tuple[int, int] = (0, 0)
     otherwise: Kind | None = None
-    doubt: str = ""
+    question: str = ""
 
 
 def contents_of(
@@ -158,8 +152,6 @@ def contents_of(
         if first is not None and column.date_format != first.date_format:
             column.kind = "number" if column.date_format == COMPACT_DAY else "drop"
             column.comment = f"dates written in another way ({column.date_format or 'ISO 8601'})"
-        elif short := [part for part in MIN_SPAN_DAYS if part not in column.parts]:
-            column.comment += f"; no {' or '.join(short)}: the first {1 - TEST_SHARE:.0%} of the rows do not have all"
     return columns, spelling
 
 
@@ -195,12 +187,14 @@ class Cells(NamedTuple):
         absent = np.isin(self.texts, column.words) | (self.missing_number if numeric else self.missing)
         column.missing = rows[absent].sum()
         if (filled := rows[present].sum()) <= NEARLY_EMPTY * rows.sum():
-            column.comment = f"nearly empty: {counted(filled, 'cell')} of {rows.sum():,} with a value; {column.comment}"
+            holds = f"; {column.comment}" * (column.kind != "drop")
+            column.comment = f"nearly empty: {counted(filled, 'cell')} of {rows.sum():,} with a value{holds}"
         if UNNAMED.fullmatch(self.name) and column.otherwise is None:
             column.comment = f"it had no name in the table that pandas wrote; {column.comment}"
             column.kind, column.otherwise = "drop", column.kind
+        column.comment = "; ".join(filter(None, (column.comment, column.question)))
         if column.kind in ("number", "categorical"):
-            self._look_for_leaks(column, absent)
+            self._look_for_leaks(column)
         return column
 
     def _number(self) -> ColumnGuess | None:
@@ -215,10 +209,10 @@ class Cells(NamedTuple):
             return None
         values = values[is_number]
         different = np.unique(values)
-        low, high, several, direction = different[0], different[-1], len(values) >= MIN_TIMES, None
+        low, high, several = different[0], different[-1], len(different) >= MIN_NUMBERS
         if not all(finite) or not np.isfinite(high - low):  # 1e999
             return ColumnGuess(name, "drop", "some values are not finite")
-        others = _others(words, n_others)
+        others, question = _others(words, n_others), single.missing_value_warning(different) if several else ""
         if (values == np.floor(values)).all():
             texts = self.texts[is_number].tolist()
             n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
@@ -235,19 +229,21 @@ class Cells(NamedTuple):
                     otherwise="number" if exact else None,
                 )  # fmt: skip
             if several and len(values) <= single.MAX_FLAG_VALUES:
-                others += "; if its numbers are codes, list it under `categorical`"
+                others += f"; {CODES}"
             elif several and len(values) >= single.NEARLY_UNIQUE * present:
-                others += (
-                    f"; {len(values):,} different whole numbers in {counted(present, 'row')}: is it an identifier?"
+                question = (
+                    f"has {len(values):,} different whole numbers in {counted(present, 'row')}: is it an identifier?"
                 )
-                direction = ""
+            elif several and single.may_be_entity(
+                name, len(values), present, codes=single.are_even(values, rows[is_number])
+            ):
+                question = _entities(name, len(values), present, "numbers")
         if len(different) > single.MAX_FLAG_VALUES and low == 0 and different[1] > FAR * np.diff(different[1:]).max():
             zeros = rows[self.number == 0].sum()
-            others += f"; 0 in {counted(zeros, 'row')}, the next value is {different[1]:.6g}: is it missing?"
-        never_falls = several and bool((np.diff(self.number[self.of_rows]) >= 0).all())
+            question = f"has 0 in {counted(zeros, 'row')}, the next value is {different[1]:.6g}: is it missing?"
         return ColumnGuess(
-            name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words), sorted=never_falls,
-            doubt=single.missing_value_warning(different) if several else "", direction=direction,
+            name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words),
+            question=question,
         )  # fmt: skip
 
     def _dates(self) -> ColumnGuess | None:
@@ -291,13 +287,21 @@ class Cells(NamedTuple):
     def _text(self) -> ColumnGuess:
         name, there = self.name, ~self.missing
         rows = self.rows[there]
-        n, present = len(rows), rows.sum()
+        n, present, texts = len(rows), rows.sum(), self.texts[there]
+        others = np.isnan(self.number[there])
+        amounts = others & [AMOUNT.fullmatch(text) is not None for text in texts]
+        if n > single.MAX_FLAG_VALUES and rows[amounts].sum() >= MOSTLY * rows[others].sum() > 0:
+            example = texts[amounts][0]
+            return ColumnGuess(
+                name, "drop", "",
+                question=f"has amounts in another number style, such as {example}: write all columns of the file in one style",
+            )  # fmt: skip
         if (
             n > max(MIN_DISTINCT, present // 2)
             or (n >= 3 and n == present)
             or (n >= 5 and present <= MIN_ROWS_EACH * n)
         ):
-            is_free = "".join(self.texts[there]).count(" ") >= MIN_BLANKS * n
+            is_free = "".join(texts).count(" ") >= MIN_BLANKS * n
             said = FREE_TEXT if is_free else "an identifier or names"
             return ColumnGuess(name, "drop", f"{n:,} different strings in {counted(present, 'row')}: {said}")
         if single.is_entity(name, n, present):
@@ -305,33 +309,18 @@ class Cells(NamedTuple):
                 name, "drop", _identifier(name, n, present, "strings"),
                 otherwise="hashed" if n > MAX_DETECTED else "categorical",
             )  # fmt: skip
+        codes = all(any(map(str.isdigit, text)) for text in texts)
+        question = _entities(name, n, present, "strings") if single.may_be_entity(name, n, present, codes=codes) else ""
         if n > MAX_DETECTED:
-            return ColumnGuess(name, "hashed", f"{n:,} different strings")
-        texts = dict(zip(self.texts[there].tolist(), rows.tolist(), strict=True))
-        often = sorted(texts, key=lambda text: (-texts[text], text))
-        return ColumnGuess(
-            name,
-            "categorical",
-            f"{n}: {', '.join(f'{text} {texts[text]:,}' for text in often[:N_SHOWN])}{', ...' * (n > N_SHOWN)}",
-        )
+            return ColumnGuess(name, "hashed", f"{n:,} different strings", question=question)
+        often = sorted(zip(texts.tolist(), rows.tolist(), strict=True), key=lambda cell: (-cell[1], cell[0]))
+        shown = ", ".join(f"{text} {n_rows:,}" for text, n_rows in often[:N_SHOWN])
+        return ColumnGuess(name, "categorical", f"{n}: {shown}{', ...' * (n > N_SHOWN)}", question=question)
 
-    def _look_for_leaks(self, column: ColumnGuess, absent: np.ndarray) -> None:
-        """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
+    def _look_for_leaks(self, column: ColumnGuess) -> None:
+        """Find out whether a column or one of its values reveals the label."""
         rows, positives = self.rows, self.positives
-        numbers, present = column.kind == "number", ~absent
-        n_pos = positives[present].sum()
-        fewest = min(n_pos, rows[present].sum() - n_pos)
-        # Few numbers may be codes.
-        if (
-            numbers
-            and column.direction is None
-            and len(rows) > single.MAX_FLAG_VALUES
-            and fewest >= MIN_ROWS_OF_DIRECTION
-        ):
-            rises, deviation = single.auc_and_deviation(self.number[present], rows[present], positives[present])
-            if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
-                column.direction = "increasing" if rises > 0.5 else "decreasing"
-        area, k = single.auc_and_revealing_value(self.number if numbers else None, rows, positives)
+        area, k = single.auc_and_revealing_value(self.number if column.kind == "number" else None, rows, positives)
         if area >= single.SUSPICIOUS_AUC:
             column.leak = f"AUC {area:.4f} alone"
         elif k is not None:
@@ -392,6 +381,13 @@ def _others(texts: list[str], n_rows: int) -> str:
         f", but for {', '.join(map(repr, texts[:N_SHOWN]))}{', ...' * (len(texts) > N_SHOWN)} in {counted(n_rows, 'row')}"
         if texts
         else ""
+    )
+
+
+def _entities(name: str, n: int, present: int, kind: str) -> str:
+    return (
+        f"has {n:,} different {kind}, about {counted(round(present / n), 'row')} each: if they name customers, accounts or the "
+        f"like, leave it out with `drop`, or keep their rows together with --groups {name}"
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,10 +21,20 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
-from aucdist.errors import InputError, Json, counted, printable
+from aucdist.errors import InputError, Json, counted, printable, shortened
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import FREE_TEXT, HASHED_INTO, MIN_LATE, N_SHOWN, TEST_SHARE, ColumnGuess, Kind, contents_of
+from flows.init.columns import (
+    CODES,
+    FREE_TEXT,
+    HASHED_INTO,
+    MIN_LATE,
+    N_SHOWN,
+    TEST_SHARE,
+    ColumnGuess,
+    Kind,
+    contents_of,
+)
 from flows.init.read import FirstRows, first_rows, survey_first_rows
 
 MAX_CLASSES = 20
@@ -68,6 +78,7 @@ class Description:
     `guess`: how the positive class was chosen; empty if it was given.
     `leaks`: for each column that reveals the label, how it does so.
     `notes`: other warnings, such as of a column that is an identifier and yet used.
+    `decisions`: key and text of what a user should look at beside `notes`: columns that are left out, and questions about others.
     """
 
     text: str
@@ -78,6 +89,7 @@ class Description:
     columns: Mapping[str, str]
     leaks: dict[str, str]
     notes: Sequence[str]
+    decisions: Sequence[tuple[str, str]] = ()
 
     def warnings(self, leave_out: str) -> list[str]:
         """Return a sentence for each reason to doubt a column or the test.
@@ -172,20 +184,21 @@ def propose(
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
     sparse = _is_sparse(source, "hashed" in kinds.values())
-    notes = [f"column {c.name!r} {c.doubt}" for c in columns if c.doubt]
+    questions = [f"column {c.name!r} {c.question}" for c in columns if c.question]
+    notes = [question for question in questions if question[-1] != "?"]
+    decisions = [*_decisions(columns), *(("column-in-question", text) for text in questions if text not in notes)]
     notes += [f"column {c.name!r} is {c.comment}" for c in kept]
     data = [
         *[IMPUTE_LINE] * any(c.kind in ("number", "dates") for c in columns),
         f"scale: {'maxabs' if sparse else 'standard'}",
-        *_test_rows(columns, time, groups, signs, notes, whole=whole),
+        *_test_rows(columns, time, groups, signs.sum()),
     ]
     head = _top_comments(source, len(signs), whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
-    directions = {c.name: c.direction for c in columns if c.direction and c.kind == "number"}
     n_indicators = sum(c.n_values for c in columns if c.kind == "categorical") + sum(keys.get("hashed", {}).values())
     n_numbers = sum({"number": 1, "dates": len(c.parts)}.get(c.kind, 0) for c in columns)
-    model = _model(sparse, n_numbers, n_indicators, len(signs) / rows.share, directions)
+    model = _model(sparse, n_numbers, n_indicators, len(signs) / rows.share)
     if time:
         model.append(
             f"# folds: {flow({'time': time + '.days' * (kinds.get(time) == 'dates')})}  # for `aucdist cv`: folds at random "
@@ -194,8 +207,21 @@ def propose(
     return Description(
         commented_yaml(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
-        notes,
+        notes, decisions,
     )  # fmt: skip
+
+
+def _decisions(columns: list[ColumnGuess]) -> Iterator[tuple[str, str]]:
+    """Say which columns are left out and why, and which numbers may be codes."""
+    left_out = [f"{c.name} ({shortened(c.comment)})" for c in columns if c.kind == "drop" and c.comment != "as given"]
+    codes = [c.name for c in columns if c.kind == "number" and CODES in c.comment]
+    if left_out:
+        yield "columns-left-out", f"{counted(len(left_out), 'column')} left out: {listed(left_out)}"
+    if codes:
+        yield (
+            "numbers-may-be-codes",
+            f"read as numbers: {listed(codes)}. If the numbers of a column are codes, list it under `categorical`",
+        )
 
 
 def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: str) -> list[ColumnGuess]:
@@ -214,7 +240,7 @@ def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: 
             raise InputError(f"{where}: {not_in_order(c.name)}")
     if none_left and not kept:
         reasons = [
-            f"{c.name}: {c.comment:.{MAX_COMMENT}}"
+            f"{c.name}: {shortened(c.comment)}"
             f"{f' (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)' * ('identifier' in c.comment)}"
             for c in columns
         ]
@@ -335,20 +361,8 @@ def _comments(columns: list[ColumnGuess], keys: Json) -> Json:
     return comments
 
 
-def _test_rows(
-    columns: list[ColumnGuess],
-    time: str | None,
-    groups: str | None,
-    signs: np.ndarray,
-    notes: list[str],
-    *,
-    whole: bool,
-) -> list[str]:
-    """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise.
-
-    `notes`: gets a warning if rows are drawn that may be in the order of time.
-    `whole`: whether the labels are those of all rows.
-    """
+def _test_rows(columns: list[ColumnGuess], time: str | None, groups: str | None, n_pos: int) -> list[str]:
+    """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise."""
     keys = {"time": time, "last": TEST_SHARE} if time else {"fraction": 0.2, "seed": 0}
     random = f"test: {flow(keys | ({'groups': groups} if groups else {}))}"
     if time or groups:
@@ -357,23 +371,11 @@ def _test_rows(
         c for c in columns if c.kind == "dates" and "days" in c.parts and c.late[0] and not BIRTH_DATE.search(c.name)
     ]
     if not dates:
-        late = signs[-int(TEST_SHARE * len(signs)) :]
-        rises = next((c.name for c in columns if c.sorted and c.kind == "number"), None)
-        if rises is None or not whole or min(late.sum(), (~late).sum()) < MIN_LATE:
-            return [random]
-        by_time = f"test: {flow({'time': rises, 'last': TEST_SHARE})}"
-        notes.append(
-            f"the rows are in the order of column {rises!r}, and the test rows are drawn at random. If it is a time, new rows "
-            f"come later, and this test may be too good: test on the last rows with --time {shlex.quote(rises)}"
-        )
-        return [
-            random,
-            f"# {by_time}  # if {printable(rises)} is a time: the rows are in its order, and new rows come later",
-        ]
+        return [random]
     date_column = min(dates, key=lambda c: c.missing)
     rows, positives = date_column.late
     by_time = f"test: {flow({'time': date_column.name, 'last': TEST_SHARE})}"
-    if min(positives, rows - positives) < MIN_LATE <= signs.sum():
+    if min(positives, rows - positives) < MIN_LATE <= n_pos:
         return [
             random,
             f"# {by_time}  # a test like the future; but of the last {rows:,} rows {positives:,} are positive",
@@ -431,13 +433,8 @@ def _is_sparse(source: Source, by_contents: bool) -> bool:
     return source.layout == "csr" or (source.layout == "auto" and by_contents)
 
 
-def _model(
-    sparse: bool, n_numbers: int, n_indicators: int, n_rows: float, directions: Mapping[str, str] = {}
-) -> list[str]:
-    """Return the YAML of the model, for so many features: numbers, and 0/1 features of categories.
-
-    `directions`: of numbers that alone seem to rise or to fall; a comment has a model that does so.
-    """
+def _model(sparse: bool, n_numbers: int, n_indicators: int, n_rows: float) -> list[str]:
+    """Return the YAML of the model, for so many features: numbers, and 0/1 features of categories."""
     width = n_numbers + n_indicators / INDICATORS_A_NUMBER
     lines = [
         READABLE,
@@ -445,11 +442,6 @@ def _model(
     ]
     if sparse or width > min(max(NARROW, n_rows / ROWS_A_NUMBER), WIDE):
         lines = [LINEAR_MODEL]
-    if directions:
-        lines += [
-            "# In place of `model` above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
-            f"# model: {{features: bins, lam: 1e-2, monotone: {flow(directions)}}}",
-        ]
     return lines
 
 

@@ -32,7 +32,11 @@ def run_warnings(fitted: Any) -> list[Json]:
     `fitted`: a `flows.run_folder.results.FittedRun`.
     """
     of_library = ((KEYS.get(kind, "fit"), sentence(text)) for kind, text in fitted.warned)
-    messages = (*of_library, *_of_results(fitted), *choice_at_end(fitted.search or {}), *fitted.leaks)
+    messages = [*of_library, *_of_results(fitted), *choice_at_end(fitted.search or {}), *fitted.leaks]
+    if described := getattr(fitted.config, "_described", None):
+        known = {text for _, text in messages}
+        columns = [*described.decisions, *(("column-in-question", text) for text in described.notes)]
+        messages += [(key, said) for key, text in columns if (said := sentence(text)) not in known]
     return [{"key": key, "text": text} for key, text in messages]
 
 

@@ -252,7 +252,9 @@ def fit_and_publish(
         observer.note(unfinished)
     described = config._described
     if described:
-        for text in (*described.warnings('leave it out with --set "data.source.drop=[{}]"'), described.of_positive()):
+        decisions = (text for _, text in described.decisions)
+        warned = described.warnings('leave it out with --set "data.source.drop=[{}]"')
+        for text in (*decisions, *warned, described.of_positive()):
             observer.note(text)
     with s3_as_configured(config, observer), run_folder(config.output, name) as folder:
         if described:

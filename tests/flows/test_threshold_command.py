@@ -271,9 +271,9 @@ def test_a_column_of_numbers_has_no_days(tmp_path: Path) -> None:
     config = write_config(
         tmp_path, table, {"label": "ill", "positive": "1"}, {"test": {"time": "Year"}}, baselines=False
     )
-    with pytest.raises(InputError, match="split by a column of dates, not of numbers"):
+    with pytest.raises(InputError, match="`per: day` needs a column of dates"):
         trained(config, "operating_point={alerts: 5, per: day}", output=tmp_path / "refused")
     run = str(trained(config, "operating_point={alerts: 0.1}", output=tmp_path / "runs")["run"])
     assert "alerts_per_day" not in read_metrics(run)["operating_point"]
-    with pytest.raises(InputError, match="split by a column of dates, not of numbers"):
+    with pytest.raises(InputError, match="`per: day` needs a column of dates"):
         change(run, alerts=5, per="day")

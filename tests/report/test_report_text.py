@@ -68,10 +68,11 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_auc():
     assert dict(summary_rows(RUN | {"metrics": metrics}))["Test AUC"] == "0.99900 (95 % interval 0.99850 to 0.99931)"
 
 
-def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
+def test_each_share_of_an_interval_has_its_own_decimals():
+    assert [percent_text(share) for share in (1 / 26, 0.00097, 0.19637)] == ["3.8 %", "0.097 %", "19.6 %"]
     rate = {"value": 33 / 35, "interval": [0.80843, 0.99300]}
     point = {"target": {"alerts": 0.1}, "rows": "test"} | dict.fromkeys(("recall", "fpr", "precision", "alerts"), rate)
-    assert dict(point_rows(point))["Recall"] == "94.29 % (95 % interval 80.84 % to 99.30 %)."
+    assert dict(point_rows(point))["Recall"] == "94.3 % (95 % interval 80.8 % to 99.3 %)."
 
 
 def test_a_single_alert_is_in_the_singular():
@@ -207,7 +208,7 @@ def test_certificate_as_text():
         (count_text, 41_000_000, "41 million"), (auc_text, None, "not measured"), (auc_text, 0.5, "0.5000"),
         (auc_text, 1.0, "1.0000"), (auc_text, 0.99996, "0.999960"), (auc_text, 0.9999998, "0.99999980"),
         (percent_text, 0.0, "0.0 %"), (percent_text, 1.0, "100.0 %"), (percent_text, 0.00407, "0.41 %"),
-        (percent_text, 0.9996, "99.960 %"), (seconds_text, 0.0004, "0.4 ms"), (seconds_text, 0.25, "250 ms"),
+        (percent_text, 0.9996, "99.96 %"), (seconds_text, 0.0004, "0.4 ms"), (seconds_text, 0.25, "250 ms"),
         (seconds_text, 45.678, "45.7 s"), (seconds_text, 200.0, "3 min 20 s"), (seconds_text, 7300.0, "2 h 1 min"),
     ],
 )  # fmt: skip

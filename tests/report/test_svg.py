@@ -267,3 +267,11 @@ def test_slanted_numbers_are_within_the_picture() -> None:
     picture = drawn(lambda axes: axes.set(xlim=(1e14, 1.5e14)))  # type: ignore[attr-defined]
     assert sum("rotate(-40" in element.attrib.get("transform", "") for element in picture.iter()) == 6
     assert_texts_fit(picture)
+
+
+def test_a_number_that_would_reach_into_the_one_before_it_is_left_out() -> None:
+    def draw(axes: Any) -> None:
+        axes.set(xlim=(400, 900), xticks=[408.0, 415.0, 510.0], xticklabels=["408", "415", "510"])
+
+    shown = [text for text, *_ in texts(drawn(draw))]
+    assert ("408" in shown, "415" in shown, "510" in shown) == (True, False, True)

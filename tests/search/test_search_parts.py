@@ -116,6 +116,9 @@ def test_more_folds_than_rows_of_a_class_are_refused_at_once():
         Folds(ids, y, 9).check()
     with pytest.raises(InputError, match="6 positive rows cannot be divided into 7 folds"):
         Folds(ids, y, 4, n_inner=7).check()
+    one = "1 positive row cannot be divided into 2 folds: ask for fewer folds, add rows, or name the settings yourself"
+    with pytest.raises(InputError, match=one):
+        Folds(ids[7:], y[7:], 2).check()
 
 
 def test_folds_without_groups_are_fold_numbers():

@@ -95,13 +95,45 @@ def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str)
     assert column.missing == sum(value in absent for value in values)
 
 
-def test_numbers_that_may_be_names_have_no_direction() -> None:
-    numbers = [str(500_000 + i * 37) for i in range(60)]
-    positive = np.arange(60) >= 30
-    column = column_of(numbers, "hospital", positive)
-    assert "60 different whole numbers in 60 rows: is it an identifier?" in column.comment
-    assert (column.kind, column.direction) == ("number", "")
-    assert column_of([f"{number}.5" for number in numbers], "hospital", positive).direction == "increasing"
+def test_numbers_that_may_be_identifiers_are_asked_about() -> None:
+    column = column_of([str(500_000 + i * 37) for i in range(60)], "hospital")
+    assert column.question == "has 60 different whole numbers in 60 rows: is it an identifier?"
+    assert column.comment == f"500000 to 502183; {column.question}"
+
+
+def test_columns_that_may_name_customers_are_asked_about_and_kept() -> None:
+    """The name tells it, or the rows are spread evenly over whole numbers, or over codes; quantities are not."""
+    r = np.random.default_rng(0)
+    customers = r.integers(1, 900, 3000).tolist()
+    for name in ("customer", "account_no", "client_nr", "Kundennummer", "Kunde", "c"):
+        column = column_of([str(number) for number in customers], name)
+        assert column.kind == "number"
+        assert column.question.startswith("has 865 different numbers, about 3 rows each: if they name customers")
+        assert f"--groups {name}" in column.question
+    ibans = column_of([f"CH{number:07}" for number in customers], "c")
+    assert (ibans.kind, "--groups c" in ibans.question) == ("categorical", True)
+    amounts = np.exp(r.normal(5, 1, 3000)).round().astype(int).tolist()
+    ages = r.integers(18, 90, 700).tolist()
+    cities = [f"town {'abcdefghij'[i % 10] * (1 + i // 10 % 20)}" for i in customers]
+    for values in (amounts, ages, cities):
+        assert column_of([str(value) for value in values]).question == ""
+
+
+def test_amounts_in_another_style_are_named() -> None:
+    """A file has one style of numbers, so a column in another one is left out; the message says so."""
+    r = np.random.default_rng(0)
+    numbers = r.lognormal(6, 1, 300).tolist()
+    swiss = [f"{number:,.2f}".replace(",", "'") for number in numbers]
+    german = [f"{number:,.2f}".translate(str.maketrans(",.", ".,")) for number in numbers]
+    accounts = [f"({number:,.2f})" if number > 500 else f"{number:,.2f}" for number in numbers]
+    codes = [f"{number:012.4f}-7" for number in numbers]
+    for written in (german, accounts):
+        table = pa.table({"a": swiss, "b": swiss, "c": written, "d": codes})
+        columns = contents_of(table, np.zeros(300, bool))[0]
+        assert [column.kind for column in columns] == ["number", "number", "drop", "drop"]
+        assert columns[2].question.startswith("has amounts in another number style, such as ")
+        assert columns[2].question.endswith(": write all columns of the file in one style")
+        assert "an identifier or names" in columns[3].comment
 
 
 def test_the_zero_of_a_number_that_starts_at_zero_is_not_questioned() -> None:
@@ -396,33 +428,9 @@ def test_errors_of_a_missing_header_say_what_helps(tmp_path: Path) -> None:
     assert "header: false" not in said
 
 
-def test_a_comment_names_the_directions_that_numbers_seem_to_have(tmp_path: Path) -> None:
-    r = np.random.default_rng(0)
-    y = r.random(600) < 0.2
-    debt, age = y + r.normal(size=600), -1.0 * y + r.normal(size=600)
-    table = pd.DataFrame({"debt: all": debt, "age": age, "noise": r.normal(size=600), "bad": np.where(y, "yes", "no")})
-    table.loc[::7, "age"] = np.nan
-    table.to_csv(tmp_path / "loans.csv", index=False)
-    run("init", tmp_path / "loans.csv", "--label", "bad", "--output", tmp_path / "loans.yaml")
-    text = (tmp_path / "loans.yaml").read_text()
-    (line,) = [line for line in text.splitlines() if line.startswith("# model: ")]
-    model = yaml.safe_load(line.removeprefix("# "))["model"]
-    assert model["monotone"] == {"debt: all": "increasing", "age": "decreasing"}
-    assert "monotone" not in yaml.safe_load(text)["model"]
-
-
-def test_no_direction_without_evidence() -> None:
-    r = np.random.default_rng(0)
-    positive = np.arange(300) < 60
-    noise = [f"{value:.3f}" for value in r.normal(size=300)]
-    assert column_of(noise, positive=positive).direction is None
-    rising = [str(value) for value in np.where(positive, 40, 1) + np.arange(300) % 30]
-    codes = [str(value) for value in np.where(positive, 3, 1) + np.arange(300) % 2]
-    assert column_of(codes, positive=positive).direction is None
+def test_few_whole_numbers_may_be_codes() -> None:
+    codes = [str(value) for value in range(1, 5)] * 20
     assert column_of(codes).comment == "1 to 4; if its numbers are codes, list it under `categorical`"
-    assert column_of(rising, positive=positive).direction == "increasing"
-    assert column_of(rising, positive=~positive).direction == "decreasing"
-    assert column_of(rising, positive=np.arange(300) < 9).direction is None  # too few
 
 
 def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,13 +503,11 @@ def test_rows_in_the_order_of_a_column_are_reported(tmp_path: Path) -> None:
         {"x": r.normal(size=300), "Year": np.repeat([1994, 1995, 1996], 100), "y": r.random(300) < 0.3}
     )
     table.to_csv(tmp_path / "t.csv", index=False)
-    args = ("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml", "--force")
+    run("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml")
     said = "rows are in the order of column 'Year'"
-    assert said in run(*args)[0]
     assert said in run("data", "preview", tmp_path / "t.yaml")[0]
     result = result_of("train", tmp_path / "t.yaml", *sets("model.tol=0.5"), "--output", tmp_path)
     assert said in (Path(result["run"]) / "report.html").read_text().replace("&#39;", "'")
-    assert said not in run(*args, "--time", "Year")[0]
     assert said not in run("data", "preview", tmp_path / "t.yaml", *sets("data.source.drop=[Year]"))[0]
 
 
@@ -649,26 +655,6 @@ def test_the_columns_of_a_keel_file_are_listed_and_those_of_one_value_dropped() 
     source = yaml.safe_load(Path("r.yaml").read_text())["data"]["source"]
     assert source["format"] == "arff"
     assert source["drop"] == ["one", "two"]
-
-
-@pytest.mark.parametrize(
-    ("years", "suggested"),
-    [
-        ([2020 + i // 50 for i in range(200)], True),
-        ([2020 + i % 4 for i in range(200)], False),
-        ([2020 + i // 100 for i in range(200)], False),
-    ],
-    ids=["sorted", "mixed", "two values"],
-)
-def test_a_comment_suggests_a_split_by_time_where_rows_are_in_the_order_of_a_number(years, suggested):
-    pd.DataFrame({"Year": years, "x": [i * i % 97 for i in range(200)], "y": [i % 4 == 0 for i in range(200)]}).to_csv(
-        "t.csv", index=False
-    )
-    result_of("init", "t.csv", "--label", "y")
-    text = Path("t.yaml").read_text()
-    assert ("# test: {time: Year, last: 0.2}  # if Year is a time" in text) == suggested
-    assert "unknown:" not in text  # no column has categories
-    assert "features: {map: auto, readable: true}, tol: 1e-3}\n# `features: auto` also tries maps" in text
 
 
 def test_an_estimator_without_bins_is_refused_before_the_rows_are_read() -> None:

@@ -17,6 +17,8 @@ from aucdist.model import load_model
 from flows.run_folder.results import ClassEvaluation
 from flows.run_folder.run_warnings import choice_at_end, run_warnings
 
+FILES_WITH_KEYS = ("aucdist/drift/leaks.py", "flows/run_folder/run_warnings.py", "flows/init/run.py")
+
 
 def counts(values: np.ndarray) -> ScoreCounts:
     return ScoreCounts.from_scores(np.where(np.arange(len(values)) % 10 == 0, 1, -1), values, None)
@@ -155,7 +157,7 @@ def test_the_guide_lists_every_key() -> None:
     guide = (
         (root / "docs/pages/how-to/report.md").read_text(encoding="utf-8").split("## Warnings\n")[1].split("\n## ")[0]
     )
-    code = "".join((root / file).read_text() for file in ("aucdist/drift/leaks.py", "flows/run_folder/run_warnings.py"))
+    code = "".join((root / file).read_text() for file in FILES_WITH_KEYS)
     keys = re.findall(r'"([a-z]+(?:-[a-z]+)+)"', code)
     assert set(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == {*keys, "fit"}
 
@@ -223,3 +225,22 @@ def test_runs_of_older_versions_have_no_warnings(runs: Path, tmp_path: Path, mon
     assert "warnings" not in json.loads(
         (Path(result_of("threshold", "first", "--alerts", "0.5")["run"]) / "metrics.json").read_text()
     )
+
+
+def test_the_columns_that_train_leaves_out_and_its_questions_are_warnings(tmp_path: Path) -> None:
+    """For a file of data, what the YAML says of its columns is printed, and is in the report and in `--json`."""
+    r = np.random.default_rng(0)
+    lines = ["customer,txn,grade,x,y"]
+    lines += [f"{r.integers(1, 200)},T{i}7,{r.integers(1, 4)},{r.normal():.4f},{int(i % 4 == 0)}" for i in range(600)]
+    (tmp_path / "rows.csv").write_text("\n".join([*lines, ""]))
+    output = ("--set", "model={tol: 0.5}", "--output", tmp_path)
+    result = result_of("train", tmp_path / "rows.csv", "--label", "y", *output)
+    texts = {entry["key"]: entry["text"] for entry in result["warnings"]}
+    assert (
+        texts["columns-left-out"]
+        == "1 column left out: txn (600 different strings in 600 rows: an identifier or names)."
+    )
+    assert texts["numbers-may-be-codes"].startswith("Read as numbers: grade. If the numbers of a column are codes")
+    assert texts["column-in-question"].startswith("Column 'customer' has 1")
+    page = (Path(result["run"]) / "report.html").read_text().replace("&#39;", "'")
+    assert all(texts[key].split("`")[0] in page for key in ("columns-left-out", "column-in-question"))
