@@ -157,7 +157,7 @@ def test_python_chooses_a_readable_map():
     one = np.arange(160) == 7  # no folds can be made
     model.fit(X, one)
     assert model.chosen_ == {"features": {"map": "bins", "interactions": 3}}
-    with pytest.raises(InputError, match="1 positive rows cannot be divided"):
+    with pytest.raises(InputError, match="1 positive row cannot be divided"):
         model.set_params(features="auto").fit(X, one)
 
 

@@ -154,10 +154,10 @@ def test_where_folds_cannot_choose_a_readable_map_the_model_has_bins_with_intera
     source = {"label": "clicked", "positive": "yes", "missing": "keep"}
     config, observer = write_config(tmp_path, one, source, {"impute": "median"}, model=model), Following()
     result = trained(config, output=tmp_path, observer=observer)
-    said = "folds cannot choose the feature map, so it is bins with 3 interactions: 1 positive rows cannot be divided"
+    said = "folds cannot choose the feature map, so it is bins with 3 interactions: 1 positive row cannot be divided"
     assert any(said in line for line in observer.lines)
     assert load_model(f"{result['run']}/model").about["parameters"]["features"] == {"map": "bins", "interactions": 3}
-    with pytest.raises(InputError, match="1 positive rows cannot be divided"):
+    with pytest.raises(InputError, match="1 positive row cannot be divided"):
         trained(config, "model.features=auto", output=tmp_path)
 
 
