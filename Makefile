@@ -78,7 +78,7 @@ $(DOCS)/.installed: docs/requirements.lock | setup
 	  $(DOCS)/bin/python $(PIP) --no-compile --require-hashes -r docs/requirements.lock
 	touch $@
 
-architecture: setup  ## the imports between folders: their floors, and build/architecture.svg; a circle ends it
+architecture: setup  ## the imports between folders: their layers, and build/architecture.svg; a circle ends it
 	$(BIN)/python docs/import_graph.py --svg build/architecture.svg
 
 audit: $(AUDIT)/.installed  ## known faults of the packages in the lock files, as a service on the internet knows them

@@ -1,7 +1,7 @@
-"""The import graph between the folders of aucdist and flows: its floors, circles and a picture.
+"""The import graph between the folders of aucdist and flows: its layers, circles and a picture.
 
-``python docs/import_graph.py`` prints a line for each floor and fails if there is a circle; with ``--svg FILE`` it also draws
-the graph. `tests/test_floors.py` and the documentation use the same functions.
+``python docs/import_graph.py`` prints a line for each layer and fails if there is a circle; with ``--svg FILE`` it also draws
+the graph. `tests/test_layers.py` and the documentation use the same functions.
 """
 
 import ast
@@ -110,8 +110,8 @@ def circles(graph: Graph) -> list[list[str]]:
     return components
 
 
-def floors(graph: Graph) -> list[list[str]]:
-    """Return the nodes from the ground up: each floor imports from lower ones only.
+def layers(graph: Graph) -> list[list[str]]:
+    """Return the nodes from the ground up: each layer imports from lower ones only.
 
     Raises
     ------
@@ -130,8 +130,8 @@ def floors(graph: Graph) -> list[list[str]]:
 
 
 def drawing(graph: Graph) -> str:
-    """Return the graph as SVG: a row for each floor, the ground below; a line for each import between folders."""
-    rows = floors(graph)
+    """Return the graph as SVG: a row for each layer, the lowest one below; a line for each import between folders."""
+    rows = layers(graph)
     width, height = 1200, 40 + 70 * len(rows)
     at = {
         name: ((k + 0.5) * width / len(row), height - 45 - 70 * level)
@@ -162,7 +162,7 @@ def drawing(graph: Graph) -> str:
 
 
 def print_floors(arguments: list[str]) -> int:
-    """Print the floors and the number of imports between folders; return 1 if there is a circle."""
+    """Print the layers and the number of imports between folders; return 1 if there is a circle."""
     files = graph_of_files()
     graph = graph_of_folders(files)
     for kind, checked in (("folders", graph), ("files", graph_of_files(deferred=False))):
@@ -170,8 +170,8 @@ def print_floors(arguments: list[str]) -> int:
             print(f"circle of {kind}: {', '.join(circle)}")
     if circles(graph) or circles(graph_of_files(deferred=False)):
         return 1
-    for level, row in reversed(list(enumerate(floors(graph), 1))):
-        print(f"floor {level:2}  {'  '.join(row)}")
+    for level, row in reversed(list(enumerate(layers(graph), 1))):
+        print(f"layer {level:2}  {'  '.join(row)}")
     print(f"{len(files)} files in {len(graph)} folders, {sum(map(len, graph.values()))} imports between folders")
     if "--svg" in arguments:
         target = Path(arguments[arguments.index("--svg") + 1])

@@ -1,7 +1,7 @@
-"""Measure the size of the code in tokens, which formatting cannot change, and compare it with the budget of each room.
+"""Measure the size of the code in tokens, which formatting cannot change, and compare it with the budget of each package.
 
-    python tests/code_size.py            # a row for each room: tokens, budget, lines, files
-    python tests/code_size.py --lower    # lower each budget to what its room has now; nothing is ever raised
+    python tests/code_size.py            # a row for each package: tokens, budget, lines, files
+    python tests/code_size.py --lower    # lower each budget to what its package has now; nothing is ever raised
 
 Comments, docstrings and line breaks are not counted. `tests/size_budget.yaml` has the budgets. A budget is lowered in the commit
 that earns it, and is raised only by hand, with a reason in the message of the commit.
@@ -28,7 +28,7 @@ LAYOUT = {
 
 @dataclass
 class Size:
-    """What a room has: tokens, lines of code, files, functions, and functions with seven or more parameters."""
+    """What a package has: tokens, lines of code, files, functions, and functions with seven or more parameters."""
 
     tokens: int = 0
     lines: int = 0
@@ -66,13 +66,13 @@ def measure(source: str) -> Size:
     return Size(tokens, lines, 1, len(functions), many)
 
 
-def rooms(root: Path = ROOT) -> dict[str, Size]:
-    """Return the size of each room, which is a folder below `aucdist` or `flows`, or one of the two itself."""
+def packages(root: Path = ROOT) -> dict[str, Size]:
+    """Return the size of each package, which is a folder below `aucdist` or `flows`, or one of the two itself."""
     sizes: dict[str, Size] = defaultdict(Size)
     for name in ROOTS:
         for path in sorted((root / name).rglob("*.py")):
-            room = "/".join(path.relative_to(root).parent.parts[:2])
-            sizes[room] += measure(path.read_text())
+            package = "/".join(path.relative_to(root).parent.parts[:2])
+            sizes[package] += measure(path.read_text())
     return dict(sizes)
 
 
@@ -91,22 +91,22 @@ def mentioned_once(root: Path = ROOT) -> int:
 
 
 def read_budget() -> dict[str, int]:
-    """Return the most tokens that each room may have."""
+    """Return the most tokens that each package may have."""
     return dict(yaml.safe_load(BUDGET.read_text())["tokens"])
 
 
 def lower(sizes: dict[str, Size]) -> None:
-    """Write budgets that are no larger than the rooms; comments stay.
+    """Write budgets that are no larger than the packages; comments stay.
 
-    Rooms that are gone lose theirs; new rooms need one by hand.
+    Packages that are gone lose theirs; new packages need one by hand.
     """
     lines = []
     for line in BUDGET.read_text().splitlines():
-        room, colon, most = line.strip().partition(": ")
+        package, colon, most = line.strip().partition(": ")
         if line.startswith("  ") and colon and most.isdecimal():
-            if room not in sizes:
+            if package not in sizes:
                 continue
-            line = f"  {room}: {min(int(most), sizes[room].tokens)}"
+            line = f"  {package}: {min(int(most), sizes[package].tokens)}"
         lines.append(line)
     BUDGET.write_text("\n".join(lines) + "\n")
 
@@ -114,18 +114,18 @@ def lower(sizes: dict[str, Size]) -> None:
 def main() -> None:
     """Print the table, or lower the budgets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lower", action="store_true", help="lower each budget to the room's size")
-    sizes = rooms()
+    parser.add_argument("--lower", action="store_true", help="lower each budget to the package's size")
+    sizes = packages()
     if parser.parse_args().lower:
         lower(sizes)
     budget = read_budget()
     print(
-        f"{'room':24s}{'tokens':>9s}{'budget':>9s}{'lines':>8s}{'files':>7s}{'functions':>11s}{'>= 7 parameters':>17s}"
+        f"{'package':24s}{'tokens':>9s}{'budget':>9s}{'lines':>8s}{'files':>7s}{'functions':>11s}{'>= 7 parameters':>17s}"
     )
-    for room, size in sorted(sizes.items()):
-        most = budget.get(room, 0)
+    for package, size in sorted(sizes.items()):
+        most = budget.get(package, 0)
         print(
-            f"{room:24s}{size.tokens:9d}{most:9d}{size.lines:8d}{size.files:7d}{size.functions:11d}{size.many_parameters:17d}"
+            f"{package:24s}{size.tokens:9d}{most:9d}{size.lines:8d}{size.files:7d}{size.functions:11d}{size.many_parameters:17d}"
         )
     total = sum(sizes.values(), Size())
     print(

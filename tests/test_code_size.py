@@ -1,14 +1,14 @@
-"""The size of the code stays within the budget of each room."""
+"""The size of the code stays within the budget of each package."""
 
 import code_size
 
 
 def test_each_room_is_within_its_budget_and_no_other_has_one():
-    budget, sizes = code_size.read_budget(), code_size.rooms()
+    budget, sizes = code_size.read_budget(), code_size.packages()
     over = {
-        room: f"{size.tokens} tokens, the budget is {budget.get(room, 0)}"
-        for room, size in sizes.items()
-        if size.tokens > budget.get(room, 0)
+        package: f"{size.tokens} tokens, the budget is {budget.get(package, 0)}"
+        for package, size in sizes.items()
+        if size.tokens > budget.get(package, 0)
     }
     assert over == {}, "see tests/size_budget.yaml: what new code needs is paid for by code that goes"
     assert set(budget) <= set(sizes)

@@ -1,4 +1,4 @@
-"""Imports only run down from floor to floor; the packages that cost seconds stay out of the library's way."""
+"""Imports only run down from layer to layer; the packages that cost seconds stay out of the library's way."""
 
 import pkgutil
 import re
@@ -14,12 +14,12 @@ import_graph = script("import_graph")
 SHARED = [
     {"flows"}, {"flows.config", "flows.progress"}, {"flows.compute"}, {"flows.rows"}, {"flows.run_folder"}, {"flows.command"},
 ]  # fmt: skip
-"""The floors of `flows` below the use cases."""
+"""The layers of `flows` below the use cases."""
 ABOVE = [{"flows.orchestration"}, {"flows.cli"}]
 USE_CASES = {f"flows.{module.name}" for module in pkgutil.iter_modules([str(ROOT / "flows")])}.difference(
     *SHARED, *ABOVE
 )
-FLOORS = [
+LAYERS = [
     {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
     {"aucdist.kernels", "aucdist.metrics"},
     {"aucdist.probability", "aucdist.data", "aucdist.report"},
@@ -66,17 +66,17 @@ def files() -> dict[str, set[str]]:
     return import_graph.graph_of_files()
 
 
-def floor_of(module: str) -> int:
-    for i, names in enumerate(FLOORS):
+def layer_of(module: str) -> int:
+    for i, names in enumerate(LAYERS):
         if any(module == name or (name.count(".") and module.startswith(f"{name}.")) for name in names):
             return i
-    return pytest.fail(f"{module} has no floor")
+    return pytest.fail(f"{module} has no layer")
 
 
 def test_imports_run_down(files: dict[str, set[str]]) -> None:
     # The package's lazy names are the way in for users, not an import that anything depends on.
     imports = {(module, other) for module, imported in files.items() if module != "aucdist" for other in imported}
-    assert {(module, other) for module, other in imports if floor_of(other) > floor_of(module)} == set()
+    assert {(module, other) for module, other in imports if layer_of(other) > layer_of(module)} == set()
 
 
 def test_use_cases_stay_apart(files: dict[str, set[str]]) -> None:
@@ -100,12 +100,12 @@ def test_no_circles(kind: str, files: dict[str, set[str]]) -> None:
 def test_a_circle_is_found() -> None:
     assert import_graph.circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     with pytest.raises(ValueError, match="circles"):
-        import_graph.floors({"a": {"b"}, "b": {"a"}})
+        import_graph.layers({"a": {"b"}, "b": {"a"}})
 
 
-def test_floors_of_a_graph() -> None:
+def test_layers_of_a_graph() -> None:
     graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
-    assert import_graph.floors(graph) == [["c"], ["b"], ["a"]]
+    assert import_graph.layers(graph) == [["c"], ["b"], ["a"]]
     assert import_graph.drawing(graph).count("<line") == 3
 
 
