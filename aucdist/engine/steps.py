@@ -80,19 +80,19 @@ def _sum(left: Summary, right: Summary) -> Summary:
 
 def without_rows(step: T) -> T:
     """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
-    step.takes = "number"  # type: ignore[attr-defined]
+    step.first_argument = "number"  # type: ignore[attr-defined]
     return step
 
 
 def reads_rows_itself(step: T) -> T:
     """Mark a step that rarely needs the rows: it is given the stored block, which it can read if necessary."""
-    step.takes = "source"  # type: ignore[attr-defined]
+    step.first_argument = "source"  # type: ignore[attr-defined]
     return step
 
 
 def first_argument(step: Step) -> str:
     """Return what a step takes of each block: its "rows", or its "number" or "source" if it is marked."""
-    return getattr(step, "takes", "rows")
+    return getattr(step, "first_argument", "rows")
 
 
 def memory_and_summary(result: tuple[Any, Summary] | Summary, before: Any) -> tuple[Any, Summary]:
@@ -157,10 +157,10 @@ def run_on_blocks(
     """
     tree = MergeTree()
     instead: Sequence[Any] | None = None
-    takes = first_argument(step)
-    if takes == "number":
+    argument = first_argument(step)
+    if argument == "number":
         instead = numbers
-    elif takes == "source" or all(isinstance(block, Block) for block in blocks):
+    elif argument == "source" or all(isinstance(block, Block) for block in blocks):
         instead = blocks
     with _blocks_in_turn(blocks, threads) if instead is None else nullcontext(instead.__getitem__) as take:
 

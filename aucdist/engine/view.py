@@ -208,11 +208,11 @@ def _on_view(
     source: Block | StoredBlock, memory: ViewMemory, step: Step, args: tuple[Any, ...]
 ) -> tuple[ViewMemory, Summary]:
     """Run a step on the new block, made of a stored one."""
-    block, takes = memory.block, first_argument(step)
+    block, argument = memory.block, first_argument(step)
     step_input: Any
-    if takes == "number":
+    if argument == "number":
         step_input = source.index
-    elif takes == "source" and isinstance(block, ChangedBlock):
+    elif argument == "source" and isinstance(block, ChangedBlock):
         step_input = _Unread(block, source)
     else:
         step_input = _block_of(block, source)

@@ -128,7 +128,7 @@ def fit_rows(
     *,
     keep_counts: bool = False,
 ) -> list[FitResult]:
-    """Fit an estimator without giving its warnings, and return one `Fit` for each class, or a single one for two classes.
+    """Fit an estimator without giving its warnings, and return one `FitResult` for each class, or a single one for two classes.
 
     `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
     `keep_counts`: whether to return the counts of the scores, 24 bytes for each score of each class.
@@ -162,7 +162,7 @@ def fit_rows(
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
             fits = [fitted._fit(rows, RoundPrinter(fitted, "", callback), starts[0], keep_counts=keep_counts)]
-        if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
+        if rows.has_weights and not model.resolved_solver.accepts_weights:  # equal weights were left out
             for fit in fits:
                 fit.counts = None
         if fitted is not model:
@@ -208,7 +208,7 @@ def fit_classes(
     """
     sets = rows.sets
     model.label_sets_ = sets
-    if rows.has_weights and not model.resolved_solver.sample_weight:
+    if rows.has_weights and not model.resolved_solver.accepts_weights:
         rows = replace(rows, blocks=without_equal_weights(rows.blocks))
     rows = map_for_all_classes(model, rows)
     names = sets.names()
@@ -277,12 +277,10 @@ def check_and_map_rows(model: Fittable, blocks: Blocks, start: WarmStart | None 
             "not count): give rows of both classes"
         )
     solver, expander = model.resolved_solver, model._expander
-    if blocks.has_weights and not solver.sample_weight:
+    if blocks.has_weights and not solver.accepts_weights:
         blocks = without_equal_weights(blocks)
-    if blocks.has_weights and not solver.sample_weight:
-        raise InputError(
-            f"solver {solver.name!r} does not support sample weights; {model._solvers_that('sample_weight')}"
-        )
+    if blocks.has_weights and not solver.accepts_weights:
+        raise InputError(f"solver {solver.name!r} does not support sample weights; {model._solvers_that('weights')}")
     find_directions(model, blocks.unmapped)
     if expander is not None:
         known = blocks.feature_map or (start and start.feature_map)
@@ -313,10 +311,10 @@ def _labelled_by_grade(lowest: float, block: Block) -> Block:
 
 def check_solver_accepts_bins(model: Fittable, mapped: Blocks) -> Blocks:
     """Check that the solver takes codes, if there are some, and return the rows."""
-    if mapped.has_codes and not (solver := model.resolved_solver).takes_codes:
+    if mapped.has_codes and not (solver := model.resolved_solver).accepts_codes:
         raise InputError(
             f"solver {solver.name!r} does not support features={model.features!r}, which encodes rows as bin numbers; "
-            f"{model._solvers_that('takes_codes')}. Or put the map before the estimator: "
+            f"{model._solvers_that('codes')}. Or put the map before the estimator: "
             "make_pipeline(BinExpander(), ...) in scikit-learn"
         )
     return mapped

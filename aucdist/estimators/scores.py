@@ -3,6 +3,7 @@
 It also has the classes and probabilities of rows by several models, each of which is fitted to one class against the rest.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -28,6 +29,8 @@ from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
 
 Scorer = ndarray | Callable[[Block], ndarray]
 """Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
+SAME_AUC = 1e-12
+"""With a smaller difference, two values of the AUC are probably of the same rows."""
 ROWS_LOOKED_AT_FIRST = 4096
 """The number of rows, of a class or of a block, that are looked at first."""
 
@@ -148,6 +151,13 @@ def _thresholds_of_rows(
             if confidence is None:
                 thresholds.append(threshold_at(positive, scores, sample_weight=sample_weight, **requirement))
                 continue
+            counts = ScoreCounts.from_scores(np.where(positive, 1, -1), scores)
+            if 0.0 < auc(counts) < 1.0 and abs(auc(counts) - getattr(class_model, "_auc", 0.0)) < SAME_AUC:
+                warnings.warn(
+                    "the AUC of X is that of the training rows: if X are these rows, new rows will miss the guarantee more often "
+                    "than `confidence` says. Give rows that the fit has not seen",
+                    stacklevel=3,
+                )
             guarantee = guaranteed_threshold(positive, scores, confidence, sample_weight=sample_weight, **requirement)
             if not guarantee.meets_target:
                 raise InputError(

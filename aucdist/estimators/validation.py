@@ -128,7 +128,7 @@ def _blocks_here(
     block = Block.of(X, labels, weight=weight, group=group, grade=grade, code=code)
     if weight is not None and not (weight > 0).all():
         block = replace(block.take(np.flatnonzero(weight > 0)), row_id=np.arange(np.count_nonzero(weight)))
-    by_sums = estimator.resolved_solver.takes_codes
+    by_sums = estimator.resolved_solver.accepts_codes
     n_blocks = max(1, min(MAX_BLOCKS, block.n_samples // MIN_ROWS)) if by_sums else 1
     return LocalBlocks.split(block, n_blocks, estimator.n_jobs), sets
 
@@ -242,14 +242,14 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
     """
     solver = estimator.resolved_solver
     called = "groups" if blocks.has_groups else "grades"
-    if (blocks.has_groups or blocks.has_grades) and not solver.groups:
-        if any(other.groups for other in estimator.solvers.values()):
+    if (blocks.has_groups or blocks.has_grades) and not solver.accepts_groups:
+        if any(other.accepts_groups for other in estimator.solvers.values()):
             raise InputError(f"solver {solver.name!r} does not support {called}; {estimator._solvers_that('groups')}")
         able = [
             f"{name} (solver {key})"
             for name, kind in estimators.ESTIMATORS.items()
             for key, other in kind.solvers.items()
-            if other.groups
+            if other.accepts_groups
         ]
         raise InputError(f"{type(estimator).__name__} does not support {called}. Use {' or '.join(able)}")
     if estimator.group_weight is not None and not blocks.has_groups:

@@ -71,9 +71,9 @@ class WithSolver(BaseEstimator, ABC):
         """
         return solver_of(self.solver, self.solvers)
 
-    def _solvers_that(self, ability: str) -> str:
-        """Return the part of an error message that names the solvers with an ability, a class attribute of `Solver`."""
-        names = [name for name, solver in self.solvers.items() if getattr(solver, ability)]
+    def _solvers_that(self, accepted: str) -> str:
+        """Return the part of an error message that names the solvers that accept something: see `Solver`."""
+        names = [name for name, solver in self.solvers.items() if getattr(solver, f"accepts_{accepted}")]
         return f"solvers that do: {', '.join(names)}" if names else "no solver of this estimator does"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class WithSolver(BaseEstimator, ABC):
         expander = self._expander
         if self.monotone is not None and expander is not None:
             expander.check_directions()
-        if self.monotone is not None and not solver.signs:
+        if self.monotone is not None and not solver.accepts_signs:
             raise InputError(
                 f"solver {solver.name!r} does not support monotonic constraints (`monotone`); {self._solvers_that('signs')}"
             )
@@ -195,9 +195,9 @@ class WithSolver(BaseEstimator, ABC):
                 f"solver {solver.name!r} does not support penalty={penalty!r}: use solver "
                 f"{' or '.join(name for name, other in self.solvers.items() if penalty in other.penalties)}"
             )
-        if getattr(self, "warm_start", False) and not solver.takes_start:
+        if getattr(self, "warm_start", False) and not solver.accepts_start:
             raise InputError(
-                f"solver {solver.name!r} always starts from zero (warm_start must be False); {self._solvers_that('takes_start')}"
+                f"solver {solver.name!r} always starts from zero (warm_start must be False); {self._solvers_that('start')}"
             )
         solver.check_parameters()
         solver.check_for(self)
@@ -212,9 +212,9 @@ class WithSolver(BaseEstimator, ABC):
         options = {name: getattr(self, name) for name in solver.takes if getattr(self, name) is not None}
         if len(solver.penalties) > 1:
             options["penalty"] = self.penalty
-        if solver.random:
+        if solver.is_random:
             options["seed"] = int(check_random_state(self.random_state).randint(2**31)) if seed is None else seed
-        if solver.takes_tol:
+        if solver.uses_tol:
             options["tol"] = self.tol
         if self.monotone is not None:
             directions, fitted = vars(self)["monotone_"], vars(self).get("feature_map_")

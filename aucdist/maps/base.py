@@ -64,7 +64,7 @@ class FittedMap(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
+        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together."""
 
     def signs(self, directions: ndarray) -> ndarray:
         """Return the signs of weights for which scores rise or fall in some features: see `aucdist.solvers.signs`.

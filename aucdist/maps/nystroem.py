@@ -190,7 +190,7 @@ class NystroemMap(Expander):
     The landmarks are training rows, half of them from each class if there are enough. They are drawn by a hash of their row
     ids, so they depend on the data alone. The method is that of Williams and Seeger, "Using the Nystroem method to speed up
     kernel machines" (NIPS 2000). It suits up to a few tens of thousands of rows, few positives, and interactions of many
-    features. Encoding a row takes one value of the kernel for each landmark, and the model has up to one weight for each.
+    features. Mapping a row takes one value of the kernel for each landmark, and the model has up to one weight for each.
 
     Parameters
     ----------

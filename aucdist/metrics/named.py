@@ -74,7 +74,7 @@ class Metric:
     needs : {"ranking", "decision", "probability", "groups", "costs"}
         Counts of scores; counts of scores with a threshold, from which the function gets a table of `confusion`; counts of
         probabilities of the positive class; `ScoredGroups`; or `CostCounts` and a threshold.
-    takes : tuple of str
+    parameter_names : tuple of str
         The names of the parameters, of `PARAMETERS`.
     largest : float
         No value is above this, so that no interval is; inf if values have no bound.
@@ -83,14 +83,14 @@ class Metric:
     least_grade : float
         The smallest grade for which the metric is defined.
     values : tuple of float or str
-        The parameters in the order of `takes`: see `find_metric`.
+        The parameters in the order of `parameter_names`: see `find_metric`.
     """
 
     kind: str
     title: str
     function: Callable[..., Any]
     needs: Literal["ranking", "decision", "probability", "groups", "costs"] = "ranking"
-    takes: tuple[str, ...] = ()
+    parameter_names: tuple[str, ...] = ()
     largest: float = 1.0
     sign: int = 1
     least_grade: float = -math.inf
@@ -105,7 +105,7 @@ class Metric:
     def phrase(self) -> str:
         """The title with the values of the parameters, for use within a sentence."""
         # Not strict: the title of a metric without values is complete if it names no parameter.
-        return self.title.format(**dict(zip(self.takes, self._texts, strict=False)))
+        return self.title.format(**dict(zip(self.parameter_names, self._texts, strict=False)))
 
     @property
     def heading(self) -> str:
@@ -123,11 +123,11 @@ class Metric:
 
     def of(self, rows: Any, threshold: float = 0.0) -> Any:
         """Return the metric of counts, or of the input that `needs` names. Only decision and cost metrics use the threshold."""
-        if self.needs == "decision":
-            return self.function(confusion(rows, threshold))
         if self.needs == "costs":
             return self.function(rows, threshold)
-        parameters: dict[str, Any] = dict(zip(self.takes, self.values, strict=True))
+        parameters: dict[str, Any] = dict(zip(self.parameter_names, self.values, strict=True))
+        if self.needs == "decision":
+            return self.function(confusion(rows, threshold), **parameters)
         if self.needs != "groups":
             return self.function(rows, **parameters)
         if self.kind == "group_auc":
@@ -146,21 +146,27 @@ NAMED_METRICS = {
         Metric("log_loss", "log-loss", log_loss, "probability", largest=math.inf, sign=-1),
         Metric("calibration_loss", "calibration loss", calibration_loss, "probability", sign=-1),
         Metric("group_auc", "AUC within groups", group_auc, "groups"),
-        Metric("partial_auc", "partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
-        Metric("shrunk_partial_auc", "shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
+        Metric("partial_auc", "partial AUC at FPR ≤ {max_fpr}", partial_auc, parameter_names=("max_fpr",)),
+        Metric("shrunk_partial_auc", "shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, parameter_names=("max_fpr",)),
         Metric(
             "two_way_partial_auc", "two-way partial AUC at TPR ≥ {min_tpr} and FPR ≤ {max_fpr}", two_way_partial_auc,
-            takes=("min_tpr", "max_fpr"),
+            parameter_names=("min_tpr", "max_fpr"),
         ),
-        Metric("recall_at_fpr", "recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),
-        Metric("recall_at_precision", "recall at precision ≥ {min_precision}", recall_at_precision, takes=("min_precision",)),
-        Metric("precision_at_recall", "precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
-        Metric("recall_at_k", "recall of the first {k}", recall_at_k, takes=("k",)),
-        Metric("precision_at_k", "precision of the first {k}", precision_at_k, takes=("k",)),
-        Metric("group_ndcg", "NDCG of the first {k} of each group", group_ndcg, "groups", takes=("k",), least_grade=0.0),
-        Metric("group_recall", "recall of the first {k} of each group", group_recall, "groups", takes=("k",)),
+        Metric("recall_at_fpr", "recall at FPR ≤ {max_fpr}", recall_at_fpr, parameter_names=("max_fpr",)),
         Metric(
-            "expected_cost", "expected cost of a row", CostCounts.mean, "costs", takes=("false_positive", "miss"),
+            "recall_at_precision", "recall at precision ≥ {min_precision}", recall_at_precision,
+            parameter_names=("min_precision",),
+        ),
+        Metric("precision_at_recall", "precision at recall ≥ {min_recall}", precision_at_recall, parameter_names=("min_recall",)),
+        Metric("recall_at_k", "recall of the first {k}", recall_at_k, parameter_names=("k",)),
+        Metric("precision_at_k", "precision of the first {k}", precision_at_k, parameter_names=("k",)),
+        Metric(
+            "group_ndcg", "NDCG of the first {k} of each group", group_ndcg, "groups",
+            parameter_names=("k",), least_grade=0.0,
+        ),
+        Metric("group_recall", "recall of the first {k} of each group", group_recall, "groups", parameter_names=("k",)),
+        Metric(
+            "expected_cost", "expected cost of a row", CostCounts.mean, "costs", parameter_names=("false_positive", "miss"),
             largest=math.inf, sign=-1,
         ),
     )
@@ -200,7 +206,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
     """
     kind, at, text = metric.partition("@")
     named = NAMED_METRICS.get(OLD_METRIC_NAMES.get(kind, kind))
-    if named is None or (at and not named.takes):
+    if named is None or (at and not named.parameter_names):
         raise unknown("metric", metric, NAMED_METRICS, OTHER_NAMES)
     chosen = {key: value for key, value in parameters.items() if value is not None}
     for key in chosen:
@@ -208,27 +214,26 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
             raise unknown("parameter of a metric:", key, PARAMETERS)
         if at:
             raise InputError(f"metric {metric!r} has its parameters after @: leave {key} out")
-        if key not in named.takes:
-            raise InputError(
-                f"{key} applies to metric {' and '.join(other.kind for other in NAMED_METRICS.values() if key in other.takes)}, "
-                f"not to {metric!r}: leave {key} out"
-            )
+        if key not in named.parameter_names:
+            takers = " and ".join(other.kind for other in NAMED_METRICS.values() if key in other.parameter_names)
+            raise InputError(f"{key} applies to metric {takers}, not to {metric!r}: leave {key} out")
     if text:
         words, texts = (COST_COLUMN,) if named.needs == "costs" else (), text.split(",")
         try:
             values = [value if value in words else float(value) for value in texts]
-            chosen = dict(zip(named.takes[: len(values)], values, strict=True))
+            chosen = dict(zip(named.parameter_names[: len(values)], values, strict=True))
         except ValueError:
             raise InputError(
-                f"metric {metric!r}: after @ it needs a number for each of {', '.join(named.takes)}; got {text!r}"
+                f"metric {metric!r}: after @ it needs a number for each of {', '.join(named.parameter_names)}; got {text!r}"
             ) from None
-    for key in named.takes:
+    for key in named.parameter_names:
         meaning, allowed = PARAMETERS[key]
         if key not in chosen:
             raise InputError(f"metric {kind!r} needs {key}, {meaning}")
         allowed.check(key, chosen[key])
     return replace(
-        named, values=tuple(value if isinstance(value := chosen[key], str) else float(value) for key in named.takes)
+        named,
+        values=tuple(value if isinstance(value := chosen[key], str) else float(value) for key in named.parameter_names),
     )
 
 

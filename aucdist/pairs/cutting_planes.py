@@ -458,7 +458,7 @@ class AllPairs(Solver):
     name = "all-pairs"
     objective = "pairwise hinge"
     takes = ("penalty", *TOP_CONSTRAINTS, "group_weight", "grade_weight")
-    groups = signs = ignores_zero_weight = takes_codes = True
+    accepts_groups = accepts_signs = ignores_zero_weight = accepts_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Return rounds of the best weights so far and the best bound so far; see `PairObjective.of` for the options."""

@@ -12,8 +12,8 @@ anchors has m + 1 places: before, between and behind its anchors. Running sums a
 after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
 sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
 and end. ``bounds`` and ``group_numbers`` give the group of each row: rows ``bounds[k]`` to ``bounds[k + 1] - 1`` are of group
-``codes[k]``. ``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`), each of
-its own size.
+``group_numbers[k]``. ``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`),
+each of its own size.
 
 For one group ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
@@ -216,7 +216,7 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
     `weight_below`, `score_below` and `square_below`, of shape (n_anchors + 1,), float64: sums over the first r anchors
         of weight, weight times score, and weight times score squared.
     `coefs`, of shape (n_rows,), float64: written: the derivative with respect to the row's score.
-    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `ramp_slopes` computes the derivatives for the
+    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `PairRamp.anchor_slopes` computes the derivatives for the
         anchors. Entry r belongs to the rows of which r anchors are near, tie or are lost.
     Returns the weighted sum of the ramps.
     """

@@ -110,7 +110,7 @@ def sort_anchors(
     Parameters
     ----------
     scores, weights : ndarray of shape (n_anchors,), float64
-    groups : (codes, n_groups), optional
+    groups : (numbers, n_groups), optional
         The number of each anchor's group, int32 of shape (n_anchors,), and how many groups there are.
     n_sums : int, default=2
         The number of running sums.

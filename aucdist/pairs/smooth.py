@@ -213,7 +213,7 @@ def pair_descent(problem: SmoothPairProblem, point: Point, *, tol: float, passes
 class PairLBFGS(Solver):
     """L-BFGS for a smooth loss of pairs, over all pairs or over those of the highest-scoring negatives.
 
-    A subclass has its `loss` and its `objective`, and sets `groups` if the loss takes pairs within groups.
+    A subclass has its `loss` and its `objective`, and sets `accepts_groups` if the loss takes pairs within groups.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class PairLBFGS(Solver):
     name = "lbfgs"
     loss: ClassVar[PairLoss]
     takes = tuple(TOP_CONSTRAINTS)
-    takes_tol = signs = ignores_zero_weight = takes_codes = True
+    uses_tol = accepts_signs = ignores_zero_weight = accepts_codes = True
 
     def rounds(
         self, blocks: Blocks, lam: float, start: ndarray | None = None, *, tol: float = 0.0, **options: Any
@@ -237,4 +237,4 @@ class RampLBFGS(PairLBFGS):
 
     objective, loss = "pairwise ramp", RAMP
     takes = (*PairLBFGS.takes, "group_weight", "grade_weight")
-    groups = True
+    accepts_groups = True

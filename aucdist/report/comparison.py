@@ -91,7 +91,7 @@ def comparison_sentences(result: Json) -> list[str]:
         return texts
     same = {(pair["first"], pair["second"]): pair["threshold_difference"] for pair in result["same_scores"]}
     texts += [
-        f"{first} and {second} give the same scores, so they rank the test rows equally. The threshold of {first} is "
+        f"{first} and {second} rank the test rows equally: their scores differ by a constant only. The threshold of {first} is "
         f"{number_text(abs(t), 4)} {'higher' if t > 0 else 'lower'}."
         for (first, second), t in same.items()
     ]

@@ -192,8 +192,8 @@ def candidates(
     """
     maps: list[Features] = [] if missing else [None]
     solver, free, fewest = estimator.resolved_solver, estimator.monotone is None, min(n_pos, n_neg)
-    binned, n_pairs = solver.takes_codes and n_features <= MAX_COLUMNS, n_features * (n_features - 1) // 2
-    if binned and solver.signs and free:
+    binned, n_pairs = solver.accepts_codes and n_features <= MAX_COLUMNS, n_features * (n_features - 1) // 2
+    if binned and solver.accepts_signs and free:
         maps.append({"map": "bins", "monotone": AUTO})
     if binned:
         maps.append({"map": "bins"})
@@ -204,7 +204,7 @@ def candidates(
         maps += [{"map": "bins", "interactions": n} for n in sorted({min(number, n_pairs) for number in numbers})]
     is_top_only = trained_max_fpr(estimator, n_neg) is not None
     enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MAX_ROWS) + min(n_neg, MAX_ROWS)
-    if not readable and solver.takes_codes and fewest >= enough and grown * n_features <= MAX_VALUES:
+    if not readable and solver.accepts_codes and fewest >= enough and grown * n_features <= MAX_VALUES:
         try:
             load_optional("lightgbm")
         except InputError as error:
@@ -388,7 +388,7 @@ def choose_features(
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
     # A sample has too few of the rows that decide at the top of the list, and a number of false positives means more there.
     over_all_pairs = trained_max_fpr(estimator, n_neg) is None
-    may_draw = readable and over_all_pairs and class_blocks is None and estimator.resolved_solver.sample_weight
+    may_draw = readable and over_all_pairs and class_blocks is None and estimator.resolved_solver.accepts_weights
     if may_draw and not (blocks.has_groups or blocks.has_grades) and blocks.n_samples > 2 * DRAWN_ROWS:
         drawn = sample_by_class(blocks, DRAWN_ROWS)
         note(f"folds choose the feature map on {drawn.n_samples:,} of the {blocks.n_samples:,} rows")

@@ -36,7 +36,7 @@ def score_job(
 
     Parameters
     ----------
-    sides : FoldMasks
+    masks : FoldMasks
         The rows of the fold of the job.
     rows : Blocks or ClassBlocks
         All rows.

@@ -185,44 +185,44 @@ class Solver(BaseEstimator, ABC):
     takes : tuple of str
         Parameters of the estimator that only some of its solvers accept. With the value None, a parameter selects
         the objective that all solvers share. They are keywords of `rounds`.
-    random : bool
+    is_random : bool
         Whether the solver draws at random. `rounds` then has the keyword ``seed``.
-    takes_tol : bool
+    uses_tol : bool
         Whether the solver itself decides that the gradient is small enough. `rounds` then has the keyword ``tol``.
-    sample_weight : bool
+    accepts_weights : bool
         Whether the solver accepts sample weights.
     ignores_zero_weight : bool
         Whether a row of weight 0 gives the same bits as no row, so that a fold can mask its rows instead of copying
         them.
-    takes_codes : bool
+    accepts_codes : bool
         Whether the rounds are sums over rows that are read by the row kernels only. The rows may then be codes of a
         feature map, and the number of blocks changes only the last bits.
     penalties : tuple of str
         The values of the estimator's parameter ``penalty`` that the solver accepts. If there are several, `rounds` has
         the keyword ``penalty``.
-    takes_start : bool
+    accepts_start : bool
         Whether the rounds can start from weights, as `warm_start` asks for.
-    signs : bool
+    accepts_signs : bool
         Whether `rounds` has the keyword ``signs``, the signs of the weights: see `aucdist.solvers.signs`.
     penalises_intercept : bool
         Whether the intercept is fitted as the weight of a column of ones.
-    groups : bool
+    accepts_groups : bool
         Whether the solver accepts groups and grades: see `aucdist.pairs.groups`.
     """
 
     name: ClassVar[str]
     objective: ClassVar[str]
     takes: ClassVar[tuple[str, ...]] = ()
-    random = False
-    takes_tol = False
-    sample_weight = True
+    is_random = False
+    uses_tol = False
+    accepts_weights = True
     ignores_zero_weight = False
-    takes_codes = False
+    accepts_codes = False
     penalties: ClassVar[tuple[str, ...]] = ()
-    takes_start = True
-    signs = False
+    accepts_start = True
+    accepts_signs = False
     penalises_intercept = False
-    groups = False
+    accepts_groups = False
 
     @abstractmethod
     def rounds(self, blocks: Blocks, *args: Any, **kwargs: Any) -> Iterator[Round]:

@@ -123,10 +123,10 @@ def check_estimator(model: Any, *, missing: bool) -> None:
             f"instead of {model.features!r}, or fill the values in by `impute: mean` or `median`"
         )
     # Only bins and leaves encode rows as codes.
-    if model.features is not None and allows_missing(model) and not model.resolved_solver.takes_codes:
+    if model.features is not None and allows_missing(model) and not model.resolved_solver.accepts_codes:
         raise InputError(
             f"model: solver {model.resolved_solver.name!r} does not support features={model.features!r}, which encodes rows as "
-            f"numbers of bins or leaves; {model._solvers_that('takes_codes')}. Without a feature map, any solver can fit the "
+            f"numbers of bins or leaves; {model._solvers_that('codes')}. Without a feature map, any solver can fit the "
             "model: write `features: null`, or --set model.features=null"
         )
 

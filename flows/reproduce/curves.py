@@ -193,7 +193,7 @@ class Descent(ExperimentKind):
                 system_task = {"estimator": system.model.estimator, "points": system.points(), "sweeps": self.sweeps}
                 if system.relative_radius:
                     system_task["reference"] = reference
-                for seed in range(self.seeds if system.model.built.resolved_solver.random else 1):
+                for seed in range(self.seeds if system.model.built.resolved_solver.is_random else 1):
                     yield TaskKey(name, key, seed), common | system_task | {"seed": seed}
 
     @staticmethod

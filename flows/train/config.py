@@ -122,7 +122,7 @@ class TrainConfig(RunConfig):
             )
         if self.data.of_each and self.audit is not None:
             raise InputError("audit is for two classes: leave `audit` out, or set `positive` to one class")
-        if self.checkpoint is not None and model.resolved_solver.random and model.random_state is None:
+        if self.checkpoint is not None and model.resolved_solver.is_random and model.random_state is None:
             raise InputError(
                 f"checkpoint: solver {model.resolved_solver.name!r} draws random numbers, and a fit that resumes has to draw "
                 "the same ones: give model.random_state"

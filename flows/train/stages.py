@@ -347,7 +347,7 @@ def start_weights(
         f"the model in use is of {'two' if several else 'several'} classes": bool(model.classes) != several,
         "the model in use is of another kind": model.about.get("estimator") != type(estimator).__name__
         or not hasattr(estimator, "warm_start"),
-        "the solver always does": not estimator.resolved_solver.takes_start,
+        "the solver always does": not estimator.resolved_solver.accepts_start,
         "feature maps are fitted anew": model.feature_map is not None
         or getattr(estimator, "features", None) is not None,
         "its features are others": model.schema.feature_names != rows.schema.feature_names or old.log1p != new.log1p,

@@ -25,7 +25,7 @@ from aucdist.maps import BinExpander, LeafExpander, NystroemMap
 from aucdist.search.folds import masked_blocks
 
 BINS = {"map": "bins", "bins": 12}
-OTHERS = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if not row.takes_codes]
+OTHERS = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if not row.accepts_codes]
 
 
 def rows(n=300, seed=0):

@@ -33,7 +33,7 @@ RAMP, SQUARE = "PairwiseRampClassifier", "PairwiseSquareClassifier"
 MARGIN, SIGNS = "MarginMeanClassifier", {0: "increasing", 2: "decreasing"}
 PLANE = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(X, Y), random_state=0)
 SOLVERS = [
-    (name, "weighted" if solver.sample_weight else "dense", {"solver": solver.name})
+    (name, "weighted" if solver.accepts_weights else "dense", {"solver": solver.name})
     for name, kind in estimators.ESTIMATORS.items()
     for solver in kind.solvers.values()
 ]

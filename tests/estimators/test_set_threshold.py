@@ -7,6 +7,7 @@ from support.linear_models import fit_counting
 from support.top_optima import top_hinge
 
 import aucdist
+from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -252,3 +253,14 @@ def test_features_are_binned():
     w = model.coef_[0]
     expected = 0.5e-2 * w @ w + top_hinge(expanded, y, 0.05 * (y < 0).sum())
     assert model.certificate_.primal == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_guarantee_on_the_rows_of_the_fit_gives_a_warning():
+    r = np.random.default_rng(5)
+    rows, y = r.normal(size=(800, 2)), r.random(800) < 0.3
+    rows[:, 0] += y
+    model = PairwiseHingeClassifier().fit(rows[:400], y[:400])
+    with pytest.warns(UserWarning, match="the AUC of X is that of the training rows"):
+        model.set_threshold(X=rows[:400], y=y[:400], recall=0.8, confidence=0.9)
+    model.set_threshold(X=rows[400:], y=y[400:], recall=0.8, confidence=0.9)  # warnings are errors here
+    model.set_threshold(X=rows[:400], y=y[:400], recall=0.8)

@@ -214,7 +214,7 @@ def weights_of(estimator, *data):
 
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_sample_weights_count_or_are_refused(name, solver):
-    able = ESTIMATORS[name].solvers[solver].sample_weight
+    able = ESTIMATORS[name].solvers[solver].accepts_weights
     weight = np.where(np.arange(len(Y)) % 3 == 0, 5.0, 0.5)
     if able:
         plain, weighted = (weights_of(model(name, solver), X, Y, w) for w in (None, weight))
@@ -255,7 +255,7 @@ def test_random_solvers_alone_depend_on_the_seed(name, solver):
     # Buffers that hold all rows, and covariances that need no sketch, leave nothing to draw.
     draws_nothing = name == "PairwiseHingeClassifier" and solver in ("oam-seq", "oam-gra")
     if not draws_nothing:
-        assert (first.tobytes() != other.tobytes()) == ESTIMATORS[name].solvers[solver].random
+        assert (first.tobytes() != other.tobytes()) == ESTIMATORS[name].solvers[solver].is_random
 
 
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)
@@ -278,7 +278,7 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
 def test_a_solver_starts_from_weights_or_refuses_a_warm_start(name, solver):
     if "warm_start" not in ESTIMATORS[name]().get_params():
         return
-    if ESTIMATORS[name].solvers[solver].takes_start:
+    if ESTIMATORS[name].solvers[solver].accepts_start:
         estimator = model(name, solver, warm_start=True)
         first, reached = weights_of(estimator, X, Y), estimator.certificate_.primal
         second = weights_of(estimator, X, Y)
@@ -297,10 +297,10 @@ def test_a_solver_starts_from_weights_or_refuses_a_warm_start(name, solver):
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_solvers_take_groups_and_directions_or_refuse_them(name, solver):
     refused = pytest.raises((ValueError, TypeError), match=r"groups|monoton")
-    accepts = ESTIMATORS[name].solvers[solver]
-    with nullcontext() if accepts.groups else refused:
+    solver_class = ESTIMATORS[name].solvers[solver]
+    with nullcontext() if solver_class.accepts_groups else refused:
         model(name, solver).fit(X, Y, groups=np.arange(len(Y)) % 5)
-    with nullcontext() if accepts.signs else refused:
+    with nullcontext() if solver_class.accepts_signs else refused:
         model(name, solver).set_params(monotone={0: "increasing"}).fit(X, Y)
 
 

@@ -179,7 +179,7 @@ def test_two_thresholds_of_one_model_have_the_same_scores_and_decisions_of_their
         assert (test["value"], test["low"], test["high"], test["method"]) == (0.0, 0.0, 0.0, "same-scores")
     lines = compared_lines(result)
     assert lines[0] == (
-        "low and high give the same scores, so they rank the test rows equally. The threshold of low is 1.1 lower."
+        "low and high rank the test rows equally: their scores differ by a constant only. The threshold of low is 1.1 lower."
     )
     y, scores = scores_of(first)
     for name, threshold in (("low", 1.0), ("high", 2.1)):

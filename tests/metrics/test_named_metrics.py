@@ -49,9 +49,9 @@ def test_the_page_about_searches_names_every_measure_and_what_it_needs():
     page = Path(__file__).parents[2].joinpath("docs/pages/how-to/cross-validation.md").read_text(encoding="utf-8")
     for metric in NAMED_METRICS.values():
         lines = [line for line in page.splitlines() if f"`{metric.kind}`" in line]
-        needs = ("operating_point.cost",) if metric.needs == "costs" else metric.takes
+        needs = ("operating_point.cost",) if metric.needs == "costs" else metric.parameter_names
         assert any(all(f"`{name}`" in line for name in needs) for line in lines), metric.kind
-        assert metric.title.format(**dict.fromkeys(metric.takes, 1))
+        assert metric.title.format(**dict.fromkeys(metric.parameter_names, 1))
 
 
 def test_precision_recall_is_scikit_learns(rows):
@@ -88,7 +88,7 @@ def test_counts_of_other_scores(rows):
 
 
 IN_ONE_ORDER = [
-    *(name for name, metric in NAMED_METRICS.items() if metric.needs != "groups" and not metric.takes),
+    *(name for name, metric in NAMED_METRICS.items() if metric.needs != "groups" and not metric.parameter_names),
     *("partial_auc@0.2", "shrunk_partial_auc@0.2", "two_way_partial_auc@0.2,0.9", "precision_at_recall@0.5"),
 ]
 

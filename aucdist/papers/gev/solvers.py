@@ -145,7 +145,7 @@ class LinkSolver(Solver):
     """A solver for the losses of links. A subclass yields the points that it visits."""
 
     objective = "link"
-    takes_codes = True
+    accepts_codes = True
 
     def rounds(
         self,
@@ -192,7 +192,7 @@ class Newton(LinkSolver):
     """
 
     name = "newton"
-    signs = True
+    accepts_signs = True
 
     def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
         """Yield the point after each step.

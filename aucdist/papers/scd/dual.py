@@ -101,9 +101,9 @@ class SDCD(Solver):
 
     name = "sdcd"
     objective = "hinge"
-    random = True
+    is_random = True
     penalties = ("l2",)
-    takes_start = False
+    accepts_start = False
     penalises_intercept = True
 
     def rounds(
@@ -124,7 +124,7 @@ class SDCD(Solver):
             Whether to add a column of ones, whose weight, the last, is penalised like the others.
         """
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
-        sweeps = DualSweeps(seed, 0, not self.random, constant, float(blocks.n_blocks))
+        sweeps = DualSweeps(seed, 0, not self.is_random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         w = blocks.reduce(set_up_duals, shares, lam, constant)
         number, taken, bound = 0, 0, (0.0, 0.0)
@@ -156,4 +156,4 @@ class CDCD(SDCD):
     """Dual coordinate descent over all rows in their order, algorithm 1; it closes the gap."""
 
     name = "cdcd"
-    random = False
+    is_random = False

@@ -353,7 +353,7 @@ class SCD(PrimalSolver):
     """
 
     name = "scd"
-    random = True
+    is_random = True
 
     def rounds(
         self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int, **objective: Any

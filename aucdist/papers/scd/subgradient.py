@@ -70,7 +70,7 @@ def onto_ball(w: ndarray, radius: float) -> ndarray:
 class SubgradientSolver(PrimalSolver):
     """A solver that takes one step along the subgradient of all rows in each round. A subclass defines the step."""
 
-    takes_codes = True
+    accepts_codes = True
 
     factors: ClassVar[dict[str, float]] = {"l1": FIRST_STEP_FACTOR, "l2": FIRST_STEP_FACTOR}
     """The factor of `first_step` with each penalty."""
@@ -199,7 +199,7 @@ class Pegasos(Solver):
 
     name = "pegasos"
     objective = "hinge"
-    random = True
+    is_random = True
     penalties = ("l2",)
 
     average: bool = False

@@ -189,7 +189,7 @@ class SDCD(PairSolver):
 
     name = "sdcd"
     takes = ("group_weight", "grade_weight")
-    groups = True
+    accepts_groups = True
     shuffled = False
     """Whether pairs are taken in a random order, or else drawn independently of each other."""
 

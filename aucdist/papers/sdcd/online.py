@@ -71,7 +71,7 @@ class MSGD(PairSolver):
     """
 
     name = "msgd"
-    sample_weight = False
+    accepts_weights = False
     default_epochs = 10
 
     def rounds(self, blocks: Blocks, lam: float, start: None = None, *, seed: int) -> Iterator[Round]:
@@ -180,7 +180,7 @@ class OAMSeq(OAMInf):
     """
 
     name = "oam-seq"
-    random = True
+    is_random = True
 
     buffer_size: int = 100  # type: ignore[misc]
 

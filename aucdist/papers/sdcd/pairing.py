@@ -194,8 +194,8 @@ class PairSolver(Solver):
     """
 
     objective = "pairwise hinge"
-    random = True
-    takes_start = False
+    is_random = True
+    accepts_start = False
     default_epochs: ClassVar[int | None] = None
     """The number of epochs if neither `steps` nor `epochs` is given; None for no limit."""
 

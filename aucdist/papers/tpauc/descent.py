@@ -330,7 +330,7 @@ class SVRG(Solver):
 
     name = "svrg"
     objective = "pairwise square"
-    random = True
+    is_random = True
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int) -> Iterator[Round]:
         """Yield the weights after each epoch, their exact objective, and the best lower bound so far.

@@ -117,9 +117,9 @@ class Exact(Solver):
     name = "exact"
     objective = "pairwise square"
     takes = ("group_weight", "grade_weight")
-    takes_codes = True
-    signs = True
-    groups = True
+    accepts_codes = True
+    accepts_signs = True
+    accepts_groups = True
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Return the minimum, or the weights after each step of conjugate gradients.

@@ -87,7 +87,7 @@ class EpochSolver(Solver):
         How many times each row is taken.
     """
 
-    random = True
+    is_random = True
     passes_before = 0
     """The number of passes before the first epoch."""
     has_bias = False
@@ -291,7 +291,7 @@ class UnivariateLBFGS(Solver):
 
     name = "lbfgs"
     objective = "univariate"
-    takes_codes = True
+    accepts_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None) -> Iterator[Round]:
         """Yield the weights, each better than the last. Each point that was evaluated is a pass.

@@ -261,7 +261,7 @@ class MarginSolver(Solver):
     """
 
     objective = "margin mean"
-    random = True
+    is_random = True
 
     n_outer: int = 100
     n_inner: int | None = None
