@@ -314,10 +314,15 @@ class JobRunner:
                 self._values.setdefault(parameters_text(setting), []).append(result["value"])
 
     def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
-        """Report how many jobs are done, and the best setting among those with the most results."""
-        means = {k: (len(values), self._metric.sign * float(np.mean(values))) for k, values in self._values.items()}
+        """Report how many jobs are done, and the best setting among those with the most results, or one less.
+
+        The mean is over so many results of each, because a new fold begins with the results of a few settings.
+        """
+        lengths = [len(values) for values in self._values.values()] or [1]
+        n = max(1, max(lengths) - (min(lengths) < max(lengths)))
+        means = {k: self._metric.sign * float(np.mean(v[:n])) for k, v in self._values.items() if len(v) >= n}
         best = max(means, key=means.__getitem__, default=None)
-        text = "" if best is None else f"best so far {self._metric.name} {abs(means[best][1]):.4f} at {best}"
+        text = "" if best is None else f"best so far {self._metric.name} {abs(means[best]):.4f} at {best}"
         self._observer.tasks(total - n_left, total, self._n_failed, text, seconds_left)
 
     @cached_property
