@@ -79,8 +79,8 @@ def test_differences_of_the_sets_are_ranked_by_their_size():
 def test_peers_have_at_least_as_many_settings_as_auto_and_trees_as_large():
     search = auto_search(suite.PairwiseHingeClassifier(max_fpr=suite.BETA), n_pos=500, n_neg=900, n_features=20)
     for grid, expected in ((suite.LIGHTGBM, 45), (suite.XGBOOST, 36)):
-        assert len(search.points) <= np.prod([len(values) for values in grid.values()]) == expected
-    maps = [dict(point)["features"] for point in search.points]
+        assert len(search.settings) <= np.prod([len(values) for values in grid.values()]) == expected
+    maps = [dict(point)["features"] for point in search.settings]
     forests = [setting for setting in maps if isinstance(setting, dict) and setting.get("map") == "leaves"]
     assert (
         max(forest["leaves"] for forest in forests)

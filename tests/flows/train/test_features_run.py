@@ -266,7 +266,7 @@ def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> Non
     assert load_model(f"{search['run']}/model").about["parameters"]["features"] == search["best"]["features"]
     named = load_cv(str(folder / "config.yaml"), [*settings, "grid.features=[bins]"], str(tmp_path))
     assert (named.model.chooses_features, named.rule) == (False, "best")
-    assert [point["features"] for point in named.points] == ["bins"]
+    assert [setting["features"] for setting in named.settings] == ["bins"]
     readable = [*settings, "model.features={map: auto, readable: true}"]
     search = searched(folder / "config.yaml", *readable, output=tmp_path / "readable")
     maps = [row["parameters"]["features"] for row in search["table"]]
