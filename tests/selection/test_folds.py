@@ -58,7 +58,7 @@ def test_seeds_give_other_partitions():
     ("y", "n_folds", "said"),
     [
         ([1, -1, 1, -1], 1, "n_folds must be .*; got 1"),
-        ([1, -1, -1], 2, "1 positive rows"),
+        ([1, -1, -1], 2, "1 positive row cannot be divided"),
         ([1, 1, 1, -1, -1], 3, "2 negative rows"),
     ],
 )

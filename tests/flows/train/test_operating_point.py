@@ -198,7 +198,7 @@ def test_sentences_count_alerts_and_those_of_a_day() -> None:
     assert nothing["Flagged"] == "0 of 4,450 test rows (0.0 %)."
     assert "Precision" not in nothing
     nearly = dict(point_rows(point({"fpr": 0.1}, recall={"value": 0.996, "interval": None})))
-    assert nearly["Recall"] == "99.60 %."  # not 100 %
+    assert nearly["Recall"] == "99.6 %."  # not 100 %
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:

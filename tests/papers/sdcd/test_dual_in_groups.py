@@ -48,8 +48,8 @@ def by_definition(duals, p):
         most[i, j] = u * v if g == h else 0.0
         total += duals[i, j]
         w += duals[i, j] * (x - z)
-    w /= p.lam * groups.mass
-    return w, total / groups.mass - 0.5 * p.lam * w @ w, most
+    w /= p.lam * groups.pair_weight
+    return w, total / groups.pair_weight - 0.5 * p.lam * w @ w, most
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -67,7 +67,7 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
         drawn = np.empty((200, 3), dtype=np.int64)
         draw = draw_in_order if solver is sdcd_perm else draw_any
         draw(block_seed(5, 0, 0), 0, places, drawn)
-        scale = p.lam * groups.mass
+        scale = p.lam * groups.pair_weight
         w, beta = np.zeros(p.X.shape[1]), np.zeros((len(few), len(many)))
         for i, j, _ in drawn:
             (x, g, u), (z, h, v) = few[i], many[j]
