@@ -47,7 +47,11 @@ Each example is a file in `docs/examples` that prints a result and draws a pictu
 
 
 if __name__ == "__main__":
-    os.environ["MPLBACKEND"] = "svg"
+    import matplotlib as mpl
+
+    # Identifiers and the date of a picture do not change from run to run.
+    os.environ |= {"MPLBACKEND": "svg", "SOURCE_DATE_EPOCH": "0"}
+    mpl.rcParams["svg.hashsalt"] = "gallery"
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         PAGE.write_text(page({file.stem: output_of(file) for file in EXAMPLES}), encoding="utf-8")
         for file in EXAMPLES:
