@@ -175,7 +175,9 @@ def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[
 
 def cells_of(shape: Any) -> list[tuple[Any, float, float]]:
     """Return the cells of a shape."""
-    values = list(itertools.pairwise([shape.extremes[0], *shape.edges, shape.extremes[1]]))
+    edges = np.array([shape.extremes[0], *shape.edges, shape.extremes[1]])
+    edges[np.abs(edges) < 1e-12 * np.abs(shape.edges).max(initial=0.0)] = 0.0  # what scaling made of 0
+    values = list(itertools.pairwise(edges.tolist()))
     if shape.distinct:
         values = [(mean, mean) for mean in shape.means]
     cells: list[tuple[Any, float, float]] = list(zip(values, shape.shares, shape.values, strict=True))

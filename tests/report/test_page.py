@@ -6,6 +6,7 @@ import re
 import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from aucdist.metrics.ranking import auc_interval
 from aucdist.report.comparison import comparison_sentences, p_text, render_comparison_page
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
-from aucdist.report.sections import additive_section, search_section
+from aucdist.report.sections import additive_section, cells_of, search_section
 from aucdist.report.text import count_text, search_verdict
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
@@ -692,3 +693,11 @@ def test_the_points_of_a_model_with_interactions_are_not_called_its_score(report
         in text
     )
     assert "Interaction Fewest points Most points age & sum -50.0 +50.0" in text
+
+
+def test_an_edge_that_scaling_moved_away_from_0_is_shown_as_0():
+    shape = SimpleNamespace(
+        edges=np.array([1.1e-16, 1.0]), extremes=np.array([-4e-16, 3.0]), distinct=False, missing=None,
+        shares=np.full(3, 1 / 3), values=np.arange(3.0),
+    )  # fmt: skip
+    assert [cell[0] for cell in cells_of(shape)] == [(0.0, 0.0), (0.0, 1.0), (1.0, 3.0)]
