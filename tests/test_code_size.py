@@ -3,7 +3,7 @@
 import code_size
 
 
-def test_each_room_is_within_its_budget_and_no_other_has_one():
+def test_each_package_is_within_its_budget_and_no_other_has_one():
     budget, sizes = code_size.read_budget(), code_size.packages()
     over = {
         package: f"{size.tokens} tokens, the budget is {budget.get(package, 0)}"

@@ -151,8 +151,8 @@ def _thresholds_of_rows(
             if confidence is None:
                 thresholds.append(threshold_at(positive, scores, sample_weight=sample_weight, **requirement))
                 continue
-            counts = ScoreCounts.from_scores(np.where(positive, 1, -1), scores)
-            if 0.0 < auc(counts) < 1.0 and abs(auc(counts) - getattr(class_model, "_auc", 0.0)) < SAME_AUC:
+            area = auc(ScoreCounts.from_scores(np.where(positive, 1, -1), scores))
+            if area < 1.0 and abs(area - getattr(class_model, "_auc", np.inf)) < SAME_AUC:
                 warnings.warn(
                     "the AUC of X is that of the training rows: if X are these rows, new rows will miss the guarantee more often "
                     "than `confidence` says. Give rows that the fit has not seen",
