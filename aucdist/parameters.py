@@ -33,10 +33,17 @@ Constraints = Mapping[str, Constraint]
 class Number:
     """A number in a range, or one of a few words.
 
-    `range_text`: the range in words, as in ``"above 0 and finite"``.
-    `holds`: tells whether a number is in the range.
-    `whole`: only integers are allowed.
-    `words`: allowed in place of a number.
+    Attributes
+    ----------
+    range_text : str
+        The range in words, as in ``"above 0 and finite"``.
+    holds : callable
+        Tells whether a number is in the range.
+    whole : bool
+        Only integers are allowed.
+    words : tuple of str
+        Allowed in place of a number.
+    optional : bool
     """
 
     range_text: str
@@ -132,7 +139,11 @@ def check_constraints(thing: Any) -> None:
     """Check the parameters that have a row in `_parameter_constraints` of the class, or in that of a class it is derived from.
 
     The row of a class counts in place of an inherited one.
-    Raises InputError naming the parameter, its value and what is allowed.
+
+    Raises
+    ------
+    InputError
+        The message names the parameter, its value and what is allowed.
     """
     rows: dict[str, Constraint] = {}
     for cls in reversed(type(thing).__mro__):
@@ -152,7 +163,11 @@ def keyword_parameters(**constraints: Constraint) -> Callable[[type[T]], type[T]
     """Make the annotated attributes of a class, its parameters with their defaults, the keywords of its ``__init__``.
 
     It is a dataclass without ``__eq__`` and ``__repr__``: objects are compared by identity, and scikit-learn's repr stays.
-    `constraints`: what the parameters may be, for `check_constraints`.
+
+    Parameters
+    ----------
+    **constraints : Constraint
+        What the parameters may be, for `check_constraints`.
     """
 
     def decorator(cls: type[T]) -> type[T]:

@@ -171,10 +171,16 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
     def _resample(self, X: Any, y: Any, rows: Any, labels: ndarray, classes: ndarray) -> tuple[Any, Any]:
         """Return the resampled X and y.
 
-        `X` and `y`: the input.
-        `rows` and `labels`, of shape (n_samples, n_features), and ndarray of shape (n_samples,): the checked rows and
-            labels.
-        `classes`, of shape (n_classes,): the distinct labels, by the size of their class, the smallest first.
+        Parameters
+        ----------
+        X, y : object
+            The input.
+        rows : object of shape (n_samples, n_features), and ndarray of shape (n_samples,)
+            The checked rows and labels.
+        labels : ndarray of shape (n_samples, n_features), and ndarray of shape (n_samples,)
+            The checked rows and labels.
+        classes : ndarray of shape (n_classes,)
+            The distinct labels, by the size of their class, the smallest first.
         """
 
     def __sklearn_tags__(self) -> TagsOfSampler:

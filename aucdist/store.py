@@ -89,11 +89,20 @@ class PromotionRecord(TypedDict, total=False):
 class Change:
     """A change of the version that is in use.
 
-    `kind`: ``promote`` for a new version, ``rollback`` for one that was there.
-    `version`: in use from now on; counted from 1.
-    `replaced`: the version that was in use before.
-    `folder`: the name of the version's folder.
-    `files`: the SHA-256 of each file of the version.
+    Attributes
+    ----------
+    kind : {"promote", "rollback"}
+        ``promote`` for a new version, ``rollback`` for one that was there.
+    version : PositiveCount
+        In use from now on; counted from 1.
+    replaced : PositiveCount or None
+        The version that was in use before.
+    folder : FileName
+        The name of the version's folder.
+    files : dict of FilePath to Sha256
+        The SHA-256 of each file of the version.
+    time : str
+    about : PromotionRecord
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -111,7 +120,11 @@ class Change:
 class Store:
     """A snapshot of a model store.
 
-    `changes`: in chronological order; empty if there is no store yet.
+    Attributes
+    ----------
+    url : str
+    changes : tuple of Change
+        In chronological order; empty if there is no store yet.
     """
 
     url: str
@@ -134,7 +147,10 @@ class Store:
     def version(self, number: int) -> Change:
         """Return the promotion of a version.
 
-        Raises InputError if there is no version of that number.
+        Raises
+        ------
+        InputError
+            If there is no version of that number.
         """
         known = self.versions
         if number not in known:
@@ -148,7 +164,10 @@ class Store:
 def read_store(url: str) -> Store:
     """Read the history of a store.
 
-    Raises InputError if a change is missing or damaged, or the folder cannot be reached.
+    Raises
+    ------
+    InputError
+        If a change is missing or damaged, or the folder cannot be reached.
     """
     url = url.rstrip("/")
     numbers = _file_numbers(f"{url}/{HISTORY}")
@@ -187,7 +206,10 @@ def check_name(url: str) -> None:
 def append(store: Store, change: Change) -> None:
     """Add a change to the history that was read.
 
-    Raises InputError if another change was made since: nothing is changed then.
+    Raises
+    ------
+    InputError
+        If another change was made since: nothing is changed then.
     """
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
     if not files.create_bytes(f"{store.url}/{HISTORY}/{len(store.changes) + 1:08d}.json", data):
@@ -207,7 +229,10 @@ def split_store_url(url: str) -> tuple[str, int | None]:
 def read_version(url: str) -> tuple[Store, Change | None]:
     """Return a store, and its version in use, or the one that ``URL@3`` names; None if there is no store.
 
-    Raises InputError if the store is damaged, or has no such version.
+    Raises
+    ------
+    InputError
+        If the store is damaged, or has no such version.
     """
     place, number = split_store_url(url)
     store = read_store(place)
@@ -217,10 +242,17 @@ def read_version(url: str) -> tuple[Store, Change | None]:
 def resolve(url: str, marker: str = MODEL_FILE) -> str:
     """Return the folder of the version that a URL means; any other URL as it is.
 
-    `url`: a store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything
-        else.
-    `marker`: a file that every version has.
-    Raises InputError if the store is damaged, or the version is not there or was removed.
+    Parameters
+    ----------
+    url : str
+        A store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything else.
+    marker : str, default=MODEL_FILE
+        A file that every version has.
+
+    Raises
+    ------
+    InputError
+        If the store is damaged, or the version is not there or was removed.
     """
     plain = url.rstrip("/")
     if files.is_web(url) or files.exists(f"{plain}/{marker}"):
@@ -243,10 +275,19 @@ def promote(store: Store, content: Mapping[str, bytes], about: PromotionRecord) 
     The files are written first, `MODEL_FILE` last, and read back. Then the change is made. If the process is killed before
     that, the store is as it was, except for a folder that nobody reads.
 
-    `store`: the store as it was read before the decision. The promotion fails if it has changed since.
-    `content`: the files by name.
-    `about`: as `Change.about`.
-    Raises InputError if another change was made since the store was read, or a file cannot be written.
+    Parameters
+    ----------
+    store : Store
+        The store as it was read before the decision. The promotion fails if it has changed since.
+    content : mapping of str to bytes
+        The files by name.
+    about : PromotionRecord
+        As `Change.about`.
+
+    Raises
+    ------
+    InputError
+        If another change was made since the store was read, or a file cannot be written.
     """
     sums = {name: files.sha256_of(data) for name, data in sorted(content.items())}
     digest = files.sha256_of(repr(sums).encode())[:16]
@@ -279,9 +320,16 @@ def _verify(folder: str, sums: Mapping[str, str], otherwise: str) -> None:
 def rollback(store: Store, to: int | None = None) -> Change:
     """Make an earlier version the current one.
 
-    `to`: the version; by default the one that the current version replaced when it was promoted.
-    Raises InputError if there is no such version, if it was removed or is the current one, or another change was made
-        at the same moment.
+    Parameters
+    ----------
+    store : Store
+    to : int, optional
+        The version; by default the one that the current version replaced when it was promoted.
+
+    Raises
+    ------
+    InputError
+        If there is no such version, if it was removed or is the current one, or another change was made at the same moment.
     """
     current = store.current
     if current is None:
@@ -319,7 +367,11 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
 
     The current version is always kept, and the oldest of the others are removed first. The history is not shortened.
 
-    `most`: at least 1.
+    Parameters
+    ----------
+    store : Store
+    most : int
+        At least 1.
     """
     current = store.current
     if current is None:
@@ -338,8 +390,17 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
 def keep_decision(store: Store, decision: Json, picture: str) -> str:
     """Write a decision and its picture, under a name of their own, and return the URL of the picture.
 
-    `decision`: as JSON values.
-    Raises InputError if they cannot be written.
+    Parameters
+    ----------
+    store : Store
+    decision : dict
+        As JSON values.
+    picture : str
+
+    Raises
+    ------
+    InputError
+        If they cannot be written.
     """
     now = datetime.now(UTC)
     data = to_json(decision | {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}, indent=2) + b"\n"
@@ -381,8 +442,16 @@ class LeaseHolder(LeaseHeartbeat):
 def lease(url: str, what: str) -> Iterator["Lease"]:
     """Hold the lease of a store while the context lasts.
 
-    `what`: who holds it, for the error of the others.
-    Raises InputError if another one holds it.
+    Parameters
+    ----------
+    url : str
+    what : str
+        Who holds it, for the error of the others.
+
+    Raises
+    ------
+    InputError
+        If another one holds it.
     """
     held = _take(url.rstrip("/"), what)
     ended = threading.Event()

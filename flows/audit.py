@@ -50,8 +50,12 @@ class AuditConfig(Strict):
 def audit(config: AuditConfig, observer: RunObserver) -> Json:
     """Write the page and the JSON file of a run, or with `verify` train again.
 
-    Raises InputError if there is no such run of two classes.
-    Raises RunError if the repeated run is another one.
+    Raises
+    ------
+    InputError
+        If there is no such run of two classes.
+    RunError
+        If the repeated run is another one.
     """
     run = config.run.rstrip("/")
     about = read_metrics(run)

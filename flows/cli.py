@@ -29,7 +29,11 @@ GROUPS = {"data": "List, download, preview and verify data sets."}
 class Commands(click.Group):
     """A group of commands. The modules of a command are imported only when it runs.
 
-    `above`: the name of the group and a blank; empty for `aucdist` itself.
+    Parameters
+    ----------
+    above : str, default=""
+        The name of the group and a blank; empty for `aucdist` itself.
+    **options : object
     """
 
     def __init__(self, above: str = "", **options: Any):

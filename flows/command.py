@@ -44,18 +44,32 @@ DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an e
 class Command:
     """A command of `aucdist`.
 
-    `name`: the name as typed; for a command in a group, both names with a blank between them.
-    `section`: the heading below which ``aucdist --help`` lists it.
-    `short`: what ``aucdist --help`` says of it, on one line of a terminal.
-    `summary`, `more`: the first sentence of its own help, and what follows it.
-    `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
-    `model`: ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function
-        and the flow get: the configuration of a file that the options name, say.
-    `function`: ``module:function`` of the plain function. It takes the configuration and returns what ``--json`` prints. If it
-        has a parameter `observer`, it calls that with stages and their progress.
-    `lines`: ``module:function`` that makes lines of text, or tables of rich, of what was returned; empty to print nothing.
-    `after`: ``module:function`` that gets what was returned when it is printed, and may raise an InputError.
-    `flow`: ``module:function`` of the Prefect flow, which takes the configuration and returns the same; empty if there is none.
+    Attributes
+    ----------
+    name : str
+        The name as typed; for a command in a group, both names with a blank between them.
+    section : str
+        The heading below which ``aucdist --help`` lists it.
+    short : str
+        What ``aucdist --help`` says of it, on one line of a terminal.
+    summary : str
+        The first sentence of its own help, and what follows it.
+    page : str
+        Its page of the documentation, ``docs/pages/how-to/<page>.md``.
+    model : str
+        ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function and
+        the flow get: the configuration of a file that the options name, say.
+    function : str
+        ``module:function`` of the plain function. It takes the configuration and returns what ``--json`` prints. If it has
+        a parameter `observer`, it calls that with stages and their progress.
+    lines : str
+        ``module:function`` that makes lines of text, or tables of rich, of what was returned; empty to print nothing.
+    flow : str
+        ``module:function`` of the Prefect flow, which takes the configuration and returns the same; empty if there is none.
+    after : str
+        ``module:function`` that gets what was returned when it is printed, and may raise an InputError.
+    more : str
+        The first sentence of its own help, and what follows it.
     """
 
     name: str
@@ -181,8 +195,17 @@ def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
 def config_from_options(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
     """Return the configuration of the given options. Other options have the defaults of the model.
 
-    `where`: the command, as errors name it.
-    Raises InputError if an option is wrong.
+    Parameters
+    ----------
+    model : type
+    where : str
+        The command, as errors name it.
+    options : dict
+
+    Raises
+    ------
+    InputError
+        If an option is wrong.
     """
     from flows.config.data import source_from_name
     from flows.config.loading import validated

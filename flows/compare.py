@@ -130,9 +130,15 @@ class CompareConfig(Strict):
 def compare(config: CompareConfig) -> Json:
     """Compare runs, and write a folder with a report.
 
-    Returns what ``aucdist compare --json`` prints.
-    Raises InputError if there are fewer than two runs, if one is damaged or has no test scores, or if their test rows or
-        classes differ.
+    Returns
+    -------
+    dict
+        What ``aucdist compare --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs, if one is damaged or has no test scores, or if their test rows or classes differ.
     """
     urls, max_fpr = [url.rstrip("/") for url in config.runs], config.max_fpr
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
@@ -374,7 +380,11 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
     """Return distinct names of runs: those of their configurations if they differ, or else those of their folders.
 
-    `folders`: the runs as the user named them; their last parts are names if they differ.
+    Parameters
+    ----------
+    runs : sequence of Run
+    folders : sequence of str
+        The runs as the user named them; their last parts are names if they differ.
     """
     names, ends = [run.name for run in runs], [folder.rpartition("/")[2] for folder in folders]
     return next((chosen for chosen in (names, ends) if len(set(chosen)) == len(runs)), list(folders))

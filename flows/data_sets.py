@@ -198,7 +198,10 @@ class ShardConfig(DataRef):
 def shard(config: ShardConfig, observer: RunObserver) -> Json:
     """Write a data set as shards.
 
-    Raises InputError if the configuration or the data is wrong. A data set that is at the target then stays as it is.
+    Raises
+    ------
+    InputError
+        If the configuration or the data is wrong. A data set that is at the target then stays as it is.
     """
     with started(config, "shard-data", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
@@ -277,7 +280,10 @@ class SimulateConfig(Strict):
 def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
     """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them.
 
-    Raises InputError, before anything is written, if a local disk has no space for the rows.
+    Raises
+    ------
+    InputError
+        Before anything is written, if a local disk has no space for the rows.
     """
     simulation = Simulation(**config.model_dump(exclude={"target", "cluster"}))
     stages, url = Stages(observer), absolute(config.target)

@@ -76,7 +76,10 @@ class ExplainConfig(UnlabelledRef):
 def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     """Explain the scores of the first rows of a data set, or of all.
 
-    Raises InputError if the model or the data is wrong, or the feature map of the model mixes features.
+    Raises
+    ------
+    InputError
+        If the model or the data is wrong, or the feature map of the model mixes features.
     """
     with s3_as_configured(config, observer):
         observer.stage("explain")

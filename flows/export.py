@@ -84,7 +84,10 @@ class ExportConfig(Strict):
 def export(config: ExportConfig, observer: RunObserver) -> Json:
     """Write a model as a file for another system.
 
-    Raises InputError if there is no such model, the target cannot express it, or the file already exists.
+    Raises
+    ------
+    InputError
+        If there is no such model, the target cannot express it, or the file already exists.
     """
     with s3_as_configured(config, observer):
         observer.stage("export")

@@ -83,9 +83,21 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
     One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
     same command does the rest.
 
-    `observer`: is called with stages and their progress.
-    Returns what ``aucdist keep-current --json`` prints.
-    Raises InputError if something in the configuration or the data is wrong, or another run works on the store.
+    Parameters
+    ----------
+    config : KeepCurrentConfig
+    observer : RunObserver
+        Is called with stages and their progress.
+
+    Returns
+    -------
+    dict
+        What ``aucdist keep-current --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If something in the configuration or the data is wrong, or another run works on the store.
     """
     store, training = absolute(config.store), config.train
     with s3_as_configured(training, observer), lease(store, f"keep-current {training.name}") as held:
@@ -123,7 +135,10 @@ def promote_if(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
     """Return the training configuration with the newest files of the pattern, and the files held out for the test.
 
-    Raises InputError if there are not enough files.
+    Raises
+    ------
+    InputError
+        If there are not enough files.
     """
     if not (config.window or config.held_out):
         return config.train

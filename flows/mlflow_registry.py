@@ -44,8 +44,12 @@ MAX_PARAMETER_LENGTH = 500
 class RegisteredModel:
     """A registered model of MLflow.
 
-    `name` and `alias`: of the model, and of its version in use.
-    `server`: the tracking URI, without its secrets.
+    Attributes
+    ----------
+    name, alias : str
+        Of the model, and of its version in use.
+    server : str
+        The tracking URI, without its secrets.
     """
 
     name: str
@@ -61,7 +65,10 @@ class RegisteredModel:
 def registered_model(url: str) -> RegisteredModel:
     """Return the registered model that a URI names, on the server of the environment.
 
-    Raises InputError if it names none, or no server is configured.
+    Raises
+    ------
+    InputError
+        If it names none, or no server is configured.
     """
     named = REGISTERED.fullmatch(url)
     if named is None:
@@ -78,8 +85,13 @@ def registered_model(url: str) -> RegisteredModel:
 class Registry:
     """The connection to the registry of a model.
 
-    `mlflow` and `client`: the module, and the client of its server.
-    `folder`: of temporary files.
+    Attributes
+    ----------
+    mlflow, client : object
+        The module, and the client of its server.
+    target : RegisteredModel
+    folder : Path
+        Of temporary files.
     """
 
     mlflow: Any
@@ -159,9 +171,20 @@ def promote_to_mlflow(
 
     The alias is moved last: a promotion that ends before leaves the version in use as it was.
 
-    `content`: the files of the version, by name.
-    `decide`: tests the run against the version in use, given the folder of its model.
-    Returns what ``aucdist promote --json`` prints.
+    Parameters
+    ----------
+    target : RegisteredModel
+    run : str
+    content : mapping of str to bytes
+        The files of the version, by name.
+    condition : str
+    decide : callable
+        Tests the run against the version in use, given the folder of its model.
+
+    Returns
+    -------
+    dict
+        What ``aucdist promote --json`` prints.
     """
     if load_model(run).classes:
         raise InputError(
@@ -204,8 +227,12 @@ def open_registry(target: RegisteredModel) -> Iterator[Registry]:
 
     What MLflow's client prints and logs is kept away, because the tracking URI may stand there with its password.
 
-    Raises InputError if MLflow is not installed.
-    Raises RunError if the server cannot be reached, or refuses.
+    Raises
+    ------
+    InputError
+        If MLflow is not installed.
+    RunError
+        If the server cannot be reached, or refuses.
     """
     mlflow = load_optional("mlflow")
     added = {name: value for name, value in DEFAULTS.items() if name not in os.environ}

@@ -28,7 +28,10 @@ class RollbackConfig(Strict):
 def history(config: StoreConfig) -> Json:
     """Return what ``aucdist models --json`` prints.
 
-    Raises InputError if there is no model store, or it is damaged.
+    Raises
+    ------
+    InputError
+        If there is no model store, or it is damaged.
     """
     store = read_store(config.store)
     if store.current is None:

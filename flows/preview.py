@@ -94,11 +94,18 @@ class PreviewConfig(Strict):
 def preview(config: PreviewConfig) -> Json:
     """Read a data set, and return how each of its columns is encoded.
 
-    Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,
-        see `look_at_classes`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
-        ``then``: what is done to the features before a fit; ``warnings``: sentences on what makes a test look better
-        than new rows will.
-    Raises InputError if the configuration or the data is wrong.
+    Returns
+    -------
+    dict
+        ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``, see
+        `look_at_classes`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
+        ``then``: what is done to the features before a fit; ``warnings``: sentences on what makes a test look better than
+        new rows will.
+
+    Raises
+    ------
+    InputError
+        If the configuration or the data is wrong.
     """
     data, page = _data_config(config.config, config.settings), config.html
     source = configured_source(data)
@@ -231,9 +238,17 @@ def preview_lines(seen: Json) -> list[str]:
 class ColumnDrawing(NamedTuple):
     """The drawing of a column on the page.
 
-    `auc`: the AUC of the column alone.
-    `missing`: the share of rows without a value.
-    `bars`: of each the shares of the negative and of the positive rows, and a label.
+    Attributes
+    ----------
+    name : str
+    kind : str
+    auc : float
+        The AUC of the column alone.
+    range : str
+    missing : float
+        The share of rows without a value.
+    bars : list of tuple (float, float, str)
+        Of each the shares of the negative and of the positive rows, and a label.
     """
 
     name: str
@@ -247,8 +262,18 @@ class ColumnDrawing(NamedTuple):
 def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Json]) -> None:
     """Write the page.
 
-    `classes`: of several, as `look_at_classes` returns them; the histograms are of the first of them.
-    Raises InputError if jinja2 is not installed, or the file cannot be written.
+    Parameters
+    ----------
+    path : Path
+    data : Dataset
+    warnings : list of str
+    classes : list of dict
+        Of several, as `look_at_classes` returns them; the histograms are of the first of them.
+
+    Raises
+    ------
+    InputError
+        If jinja2 is not installed, or the file cannot be written.
     """
     block = data.block
     if classes:

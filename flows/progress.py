@@ -53,8 +53,15 @@ class RunObserver(ABC):
     def tasks(self, done: int, total: int, failed: int = 0, best: str = "", seconds_left: float | None = None) -> None:
         """Some of many tasks of one kind are done.
 
-        `best`: the best setting of a search so far, as text; empty if there is none.
-        `seconds_left`: None if it is unknown.
+        Parameters
+        ----------
+        done : int
+        total : int
+        failed : int, default=0
+        best : str, default=""
+            The best setting of a search so far, as text; empty if there is none.
+        seconds_left : float, optional
+            None if it is unknown.
         """
         self.on("tasks", {"done": done, "total": total, "failed": failed, "best": best, "seconds_left": seconds_left})
 
@@ -201,7 +208,10 @@ def search_lines(result: Json) -> list[Any]:
 def log_format() -> str:
     """Return the format of the log that the environment chooses.
 
-    Raises InputError if there is no such format.
+    Raises
+    ------
+    InputError
+        If there is no such format.
     """
     name = os.environ.get(LOG_FORMAT) or "text"
     if name not in LINE_FORMATS:
@@ -246,7 +256,11 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
     Yields a list that has kind and text of each note in the end.
 
-    `ignored`: warnings of these kinds are left out.
+    Parameters
+    ----------
+    observer : RunObserver
+    ignored : sequence of type, default=()
+        Warnings of these kinds are left out.
     """
     with warnings.catch_warnings(record=True, action="always") as caught:
         for category in ignored:
@@ -288,8 +302,16 @@ class MetricsObserver(RunObserver):
     def report_to(self, client: Any, report: Path | None = None) -> Iterator[None]:
         """Send figures to the scheduler of `client` (None: there is none) while the context lasts.
 
-        `report`: file for Dask's performance report, which is written if there is no error.
-        Raises InputError if the report cannot be made on this cluster.
+        Parameters
+        ----------
+        client : object
+        report : Path, optional
+            File for Dask's performance report, which is written if there is no error.
+
+        Raises
+        ------
+        InputError
+            If the report cannot be made on this cluster.
         """
         if client is None:
             yield

@@ -76,9 +76,13 @@ class PromoteConfig(Strict):
 class PairedScores(NamedTuple):
     """The scores of the same rows by two models.
 
-    `rows`: a description of the rows.
-    `y`, `new` and `old`, of shape (n_samples,): labels, the run's scores, and those of the version in use. For several
-        classes ``(n_samples, n_classes)``: which of them a row has, bool, and a score for each.
+    Attributes
+    ----------
+    rows : str
+        A description of the rows.
+    y, new, old : ndarray of shape (n_samples,)
+        Labels, the run's scores, and those of the version in use. For several classes ``(n_samples, n_classes)``: which of
+        them a row has, bool, and a score for each.
     """
 
     rows: str
@@ -92,9 +96,21 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
 
     The intervals are of 95 %, so an equal model has a chance of 2.5 % to be promoted by `better`.
 
-    `run` and `in_use`: the run folder, and the folder of the version.
-    Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; as JSON values.
-    Raises InputError if the rows cannot be read, or a model was trained on some of them.
+    Parameters
+    ----------
+    config : PromoteConfig
+    run, in_use : str
+        The run folder, and the folder of the version.
+
+    Returns
+    -------
+    dict
+        The difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; as JSON values.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be read, or a model was trained on some of them.
     """
     new, old = load_model(run), load_model(in_use)
     # a label must mean the same for both
@@ -172,7 +188,10 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | 
 def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     """Return the scores of the run's test rows.
 
-    Raises InputError if the version in use was trained on some of them, or if they have to be read again and have changed.
+    Raises
+    ------
+    InputError
+        If the version in use was trained on some of them, or if they have to be read again and have changed.
     """
 
     def labels_and_scores(scored: Run) -> tuple[ndarray, ndarray]:
@@ -211,9 +230,21 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
 def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: ndarray | None = None) -> HeldOutRows:
     """Return the scores of the rows of a source by a saved model.
 
-    `subject` and `data`: the names of the model and of the rows, for the error.
-    Raises InputError if the model was trained on some of the rows, beyond those that are equal by chance. The test rows of the
-        model's own run, which it was not trained on, show how many rows are equal by chance. If the run had no test rows, no row
+    Parameters
+    ----------
+    folder : str
+    subject : str
+        The names of the model and of the rows, for the error.
+    source : Source
+    data : str
+        The names of the model and of the rows, for the error.
+    row_ids : ndarray, optional
+
+    Raises
+    ------
+    InputError
+        If the model was trained on some of the rows, beyond those that are equal by chance. The test rows of the model's
+        own run, which it was not trained on, show how many rows are equal by chance. If the run had no test rows, no row
         may be among the training rows.
     """
     model, (profile, seen) = load_with_seen(folder)
@@ -237,11 +268,19 @@ def promote_run(config: PromoteConfig) -> Json:
     ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin. Where the
     configuration names no margin it is 0 for ``better`` and `NOT_WORSE_BY` for ``not-worse``.
 
-    Returns what ``aucdist promote --json`` prints; for a store in MLflow ``mlflow`` has the server, without password, and the ID
-        of the run.
-    Raises InputError if there is no such run, an argument is wrong, a model was trained on rows of the test, another
-        promotion was made at the same moment, or MLflow is needed and not installed.
-    Raises RunError if MLflow's server cannot be reached, or refuses.
+    Returns
+    -------
+    dict
+        What ``aucdist promote --json`` prints; for a store in MLflow ``mlflow`` has the server, without password, and the
+        ID of the run.
+
+    Raises
+    ------
+    InputError
+        If there is no such run, an argument is wrong, a model was trained on rows of the test, another promotion was made
+        at the same moment, or MLflow is needed and not installed.
+    RunError
+        If MLflow's server cannot be reached, or refuses.
     """
     run = config.run.rstrip("/")
     if config.store.startswith(MODELS_SCHEME):

@@ -36,7 +36,10 @@ class ScoreConfig(UnlabelledRef):
 def score(config: ScoreConfig, observer: RunObserver) -> Json:
     """Score the rows of a data set.
 
-    Raises InputError if the configuration, the model or the data is wrong.
+    Raises
+    ------
+    InputError
+        If the configuration, the model or the data is wrong.
     """
     with started(config, "score", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)

@@ -53,7 +53,10 @@ class ThresholdConfig(OperatingPointConfig):
 def change_threshold(config: ThresholdConfig) -> Json:
     """Set another threshold, and write a new run folder or a new version of the store. Nothing is replaced.
 
-    Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot guarantee it.
+    Raises
+    ------
+    InputError
+        If there is no such run, no threshold meets the requirement, or the rows cannot guarantee it.
     """
     store, change = read_version(config.model)
     if change is not None and config.output is not None:

@@ -40,8 +40,12 @@ def up(config: UpConfig) -> Json:
 
     While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
 
-    Raises InputError if a server is already configured, or the port is in use.
-    Raises RunError if the server does not start.
+    Raises
+    ------
+    InputError
+        If a server is already configured, or the port is in use.
+    RunError
+        If the server does not start.
     """
     port = config.port
     _check_single_server(port)

@@ -84,7 +84,17 @@ class WatchConfig(Strict):
 class Watched(NamedTuple):
     """The model of a watch. `digest` identifies it in any folder; `alerts_only` says that only alerts have labels.
 
-    `run`: the folder with the metrics of its run, and the scores of the test rows.
+    Attributes
+    ----------
+    folder : str
+    run : str
+        The folder with the metrics of its run, and the scores of the test rows.
+    digest : str
+    version : int or None
+    model : LinearModel
+    profile : Profile
+    state : WatchState
+    alerts_only : bool
     """
 
     folder: str
@@ -100,7 +110,10 @@ class Watched(NamedTuple):
 def watch(config: WatchConfig, observer: RunObserver) -> Json:
     """Compare a batch with the training rows, and the metrics of its labelled rows with those of the test rows.
 
-    Raises InputError if the configuration, the model, the rows or the labels are wrong.
+    Raises
+    ------
+    InputError
+        If the configuration, the model, the rows or the labels are wrong.
     """
     with started(config, "watch", observer) as (stages, workers):
         watched = stages("open model", open_watched, config)
@@ -387,8 +400,18 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
 def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame, scores: pd.DataFrame) -> Json | None:
     """Test the guarantee of the threshold on labelled rows; None if there is none, as for several classes.
 
-    `scores`: of all rows of the batch: a guarantee of alerts needs no labels.
-    Returns ``metric`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
+    Parameters
+    ----------
+    watched : Watched
+    batch : str
+    labelled : DataFrame
+    scores : DataFrame
+        Of all rows of the batch: a guarantee of alerts needs no labels.
+
+    Returns
+    -------
+    dict or None
+        ``metric`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
         by all batches of the model, and ``value``, the metric over them.
     """
     run = watched.run

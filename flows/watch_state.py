@@ -170,14 +170,20 @@ class WatchState:
     def read(self, batch: str) -> Json:
         """Return the record of a batch.
 
-        Raises InputError if it is missing or damaged.
+        Raises
+        ------
+        InputError
+            If it is missing or damaged.
         """
         return dict(read_json(self.at("batches", batch), Batch))
 
     def performance(self, batch: str) -> Json | None:
         """Return the metrics of the labelled rows of a batch; None without labels.
 
-        Raises InputError if it is damaged.
+        Raises
+        ------
+        InputError
+            If it is damaged.
         """
         url = self.at("performance", batch)
         return dict(read_json(url, Performance)) if files.exists(url) else None
@@ -185,8 +191,13 @@ class WatchState:
     def guarantee_tests(self, model: str, batch: str, test: Json) -> list[Json]:
         """Return the tests of the guarantee of a model by its batches, in their order.
 
-        `model`: its digest.
-        `test`: of `batch`, in place of what was written before.
+        Parameters
+        ----------
+        model : str
+            Its digest.
+        batch : str
+        test : dict
+            Of `batch`, in place of what was written before.
         """
         tests = [
             test if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
@@ -198,7 +209,10 @@ class WatchState:
     def create(self, batch: str, record: Json) -> None:
         """Write the record of a batch, which must not be there.
 
-        Raises InputError if another process has just watched a batch of this name.
+        Raises
+        ------
+        InputError
+            If another process has just watched a batch of this name.
         """
         if not files.create_bytes(self.at("batches", batch), json_text(record).encode()):
             raise InputError(f"batch {batch} is being watched by another process: name another one with --batch")
@@ -230,11 +244,23 @@ class WatchState:
 def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     """Return the labels in a Parquet or CSV file, and the number of rows that have none yet.
 
-    `url`: a file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
-    `model`: its classes are those of the labels.
-    Returns `table`, ``row_id`` (int64) and ``y`` (int8, -1 or +1; of several classes their names, with commas between
-        topics), sorted; `missing`.
-    Raises InputError if the file has no such columns, a row twice, or a label that is none of the classes.
+    Parameters
+    ----------
+    url : str
+        A file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
+    model : LinearModel
+        Its classes are those of the labels.
+
+    Returns
+    -------
+    tuple (DataFrame, int)
+        `table`, ``row_id`` (int64) and ``y`` (int8, -1 or +1; of several classes their names, with commas between topics),
+        sorted; `missing`.
+
+    Raises
+    ------
+    InputError
+        If the file has no such columns, a row twice, or a label that is none of the classes.
     """
     where = files.shown(url)
     table = _state_table(url)

@@ -433,8 +433,12 @@ def code_histogram(rows: BinRows, coefs: ndarray) -> ndarray:
 def outer_products(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> ndarray:
     """Return the sum of ``coefs[i] x_i x_i'``, float64 of shape (n_features, n_features).
 
-    `coefs`: of shape (n_samples,), float64.
-    `centred`: subtract from x_i the mean weighted by the coefficients.
+    Parameters
+    ----------
+    rows : BinRows
+    coefs : ndarray of shape (n_samples,), float64
+    centred : bool, default=False
+        Subtract from x_i the mean weighted by the coefficients.
     """
     cells = _moments_of_cells(rows, coefs)
     if centred and (total := coefs.sum()) != 0.0:
@@ -446,8 +450,14 @@ def outer_products(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> n
 def pair_moments(rows: BinRows, low: ndarray, high: ndarray, weights: ndarray, pair_weights: ndarray) -> ndarray:
     """Return the sum of ``w_i w_j (x_i - x_j)(x_i - x_j)'`` over pairs, float64 of shape (n_features, n_features).
 
-    `rows`, `low`, `high`, `weights`: which rows are partners, as in `aucdist.kernels.codes.window_moments`.
-    `pair_weights`, of shape (n_samples,), float64: the weight of each row's pairs.
+    Parameters
+    ----------
+    rows : BinRows
+        Which rows are partners, as in `aucdist.kernels.codes.window_moments`.
+    low, high, weights : ndarray
+        Which rows are partners, as in `aucdist.kernels.codes.window_moments`.
+    pair_weights : ndarray of shape (n_samples,), float64
+        The weight of each row's pairs.
     """
     cells = _moments_of_cells(rows, pair_weights)
     across = np.zeros(cells.shape)

@@ -30,9 +30,12 @@ N_KEYS = 1 << (64 - DROPPED_BITS)
 class ColumnRanges:
     """The smallest and largest value of each column over rows with a weight above 0. Ranges of several blocks merge by ``+``.
 
-    `low` and `high`, of shape (n_features,), float64: values that a sparse row does not store are 0 and count as well.
-        Without any row: inf and -inf.
-    `width`: the most values that a row has: n_features, or the most that a sparse row stores.
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_features,), float64
+        Values that a sparse row does not store are 0 and count as well. Without any row: inf and -inf.
+    width : int
+        The most values that a row has: n_features, or the most that a sparse row stores.
     """
 
     low: ndarray
@@ -47,7 +50,11 @@ class ColumnRanges:
     def of(cls, rows: Rows, weight: ndarray | None = None) -> "ColumnRanges":
         """Return the ranges of the values that are not missing; one reading of the rows.
 
-        `weight`, of shape (n_samples,): rows of weight 0 do not count; by default all do.
+        Parameters
+        ----------
+        rows : Rows
+        weight : ndarray of shape (n_samples,), optional
+            Rows of weight 0 do not count; by default all do.
         """
         d = n_columns(rows)
         if isinstance(rows, BinRows):
@@ -87,8 +94,12 @@ def _chunks(rows: DenseRows) -> Iterator[ndarray]:
 class Means:
     """The mean of the values of each column that are not missing. Means of several blocks merge by ``+``.
 
-    `count`, of shape (n_features,), int64: the number of values that are not missing. Zeros that CSR rows omit are counted.
-    `mean`, of shape (n_features,), float64: 0 where there is no value.
+    Parameters
+    ----------
+    count : ndarray of shape (n_features,), int64
+        The number of values that are not missing. Zeros that CSR rows omit are counted.
+    mean : ndarray of shape (n_features,), float64
+        0 where there is no value.
     """
 
     count: ndarray
@@ -131,11 +142,16 @@ NO_RANGES = ColumnRanges(np.zeros(0), np.zeros(0), 0)
 class Moments:
     """Statistics of each column, which merge by ``+``. They are float64 whatever the data are.
 
-    `weight`: the number of rows, or the sum of their weights.
-    `mean`: of shape (n_features,).
-    `scatter`: the sum of squared distances to the mean, of shape (n_features,); or of the outer products of the centred rows, of
+    Parameters
+    ----------
+    weight : float
+        The number of rows, or the sum of their weights.
+    mean : ndarray of shape (n_features,)
+    scatter : ndarray
+        The sum of squared distances to the mean, of shape (n_features,); or of the outer products of the centred rows, of
         shape (n_features, n_features).
-    `ranges`: empty where nobody needs them.
+    ranges : ColumnRanges
+        Empty where nobody needs them.
     """
 
     weight: float
@@ -187,9 +203,12 @@ class Medians:
     A cell holds the floats that agree in sign, exponent and the first `KEPT_BITS` bits behind the point. Only cells that
     occur are stored: a column rarely has more than some thousands.
 
-    `cell`, of shape (n_cells,), int64: column times `N_KEYS` plus the number of the cell in the order of the reals;
-        ascending.
-    `count`: of shape (n_cells,), int64.
+    Parameters
+    ----------
+    cell : ndarray of shape (n_cells,), int64
+        Column times `N_KEYS` plus the number of the cell in the order of the reals; ascending.
+    count : ndarray of shape (n_cells,), int64
+    n_features : int
     """
 
     cell: ndarray

@@ -34,9 +34,14 @@ class LabelWarning(UserWarning):
 class Labels:
     """The label of each row.
 
-    `class_numbers`, of shape (n_samples,), int: positions in `names`.
-    `names`: distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
-    `topics`: whether a row may be of several classes, or of none.
+    Parameters
+    ----------
+    class_numbers : ndarray of shape (n_samples,), int
+        Positions in `names`.
+    names : tuple of str
+        Distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
+    topics : bool
+        Whether a row may be of several classes, or of none.
     """
 
     class_numbers: ndarray
@@ -66,9 +71,17 @@ class Labels:
     def binary_labels(self, positive: Iterable[str], negative: Iterable[str], where: str) -> ndarray:
         """Return +1 for rows of a positive class and -1 for rows of a negative one: int8 of shape (n_samples,).
 
-        `positive` and `negative`: by `class_name`. With `topics` one positive class is enough, and all other rows are negative.
-        `where`: names the data in the error.
-        Raises InputError if a row's class is neither.
+        Parameters
+        ----------
+        positive, negative : iterable of str
+            By `class_name`. With `topics` one positive class is enough, and all other rows are negative.
+        where : str
+            Names the data in the error.
+
+        Raises
+        ------
+        InputError
+            If a row's class is neither.
         """
         if self.topics:
             classes = set(positive)
@@ -87,7 +100,10 @@ class Labels:
     def grades(self, where: str) -> ndarray:
         """Return the label of each row as a grade, float64.
 
-        Raises InputError if one is not a number.
+        Raises
+        ------
+        InputError
+            If one is not a number.
         """
         return np.array([_grade(name, where) for name in self.names])[self.class_numbers]
 
@@ -102,7 +118,10 @@ def _grade(name: str, where: str) -> float:
 def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the grades above the lowest one, and the lowest one, in the form of `choose_positive`.
 
-    Raises InputError if there is one grade only, one is not a number, or `positive` was given.
+    Raises
+    ------
+    InputError
+        If there is one grade only, one is not a number, or `positive` was given.
     """
     if positive != "minority":
         raise InputError(
@@ -129,11 +148,20 @@ def class_name(value: object) -> str:
 def choose_positive(counts: dict[str, int], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the positive and the negative classes.
 
-    `counts`: rows of each class, by `class_name`.
-    `positive`: a class, several, or ``"minority"``: the class with the fewest rows, and of several such the last in
-        order (+1 and not -1).
-    `where`: names the data in the error.
-    Raises InputError if there is only one class, if a positive class does not occur, or if no negative class is left.
+    Parameters
+    ----------
+    counts : dict of str to int
+        Rows of each class, by `class_name`.
+    positive : object
+        A class, several, or ``"minority"``: the class with the fewest rows, and of several such the last in order (+1 and
+        not -1).
+    where : str
+        Names the data in the error.
+
+    Raises
+    ------
+    InputError
+        If there is only one class, if a positive class does not occur, or if no negative class is left.
     """
     if len(counts) < 2:
         raise InputError(
@@ -186,12 +214,21 @@ def choose_classes(
 ) -> tuple[str, ...]:
     """Return the classes that are fitted each against the rest, in order.
 
-    `counts`: rows of each class, by `class_name`.
-    `chosen`: some of the topics; by default all classes.
-    `where`: names the data in the error.
-    `topics`: whether a row may be of several classes, or of none.
-    Raises InputError if there are fewer than three classes, or two topics; if they are too many; or if one that is
-        chosen does not occur.
+    Parameters
+    ----------
+    counts : dict of str to int
+        Rows of each class, by `class_name`.
+    chosen : sequence or None
+        Some of the topics; by default all classes.
+    where : str
+        Names the data in the error.
+    topics : bool
+        Whether a row may be of several classes, or of none.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than three classes, or two topics; if they are too many; or if one that is chosen does not occur.
     """
     present = set(counts) - ({NO_TOPIC} if topics else set())
     names = present if chosen is None else {class_name(value) for value in chosen}

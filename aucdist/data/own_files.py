@@ -79,9 +79,17 @@ FilePath = Annotated[str, AfterValidator(lambda path: "/".join(map(_file_name, p
 def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     """Parse JSON as an object of a type.
 
-    `kind`: a dataclass, a pydantic model, or a type such as ``list[int]``.
-    Raises InputError if it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming
-        the key.
+    Parameters
+    ----------
+    data : bytes
+    kind : type
+        A dataclass, a pydantic model, or a type such as ``list[int]``.
+    where : str
+
+    Raises
+    ------
+    InputError
+        If it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming the key.
     """
     if len(data) > MAX_JSON_BYTES:
         raise InputError(
@@ -98,7 +106,10 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
 def read_json(url: str, kind: type[T]) -> T:
     """Return a file of JSON as an object of a type, as `parse_checked`.
 
-    Raises InputError if the file cannot be read, or is not of that type.
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is not of that type.
     """
     return parse_checked(files.read_bytes(url), kind, files.shown(url))
 
@@ -124,7 +135,10 @@ def write_sealed(url: str, content: Any) -> None:
 def read_sealed(url: str) -> Any:
     """Return the JSON value in a file.
 
-    Raises InputError if the file cannot be read, or its checksum is wrong.
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or its checksum is wrong.
     """
     stored = read_json(url, _Sealed)
     if stored["sha256"] != json_digest(stored["content"]):
@@ -142,11 +156,20 @@ def read_parquet(
 ) -> "pd.DataFrame":
     """Return a table that aucdist wrote.
 
-    `columns`: the types of Arrow of the columns that it must have.
-    `optional`: the type of a column that it may have, by its name; None for one that is left out.
-    Raises InputError if the file cannot be read or is damaged, a column is missing or of another type, a value is missing or
-        not finite, a row has the id of another one, or a label ``y`` of two classes is neither -1 nor +1; the message names the
-        row and the column.
+    Parameters
+    ----------
+    url : str
+    columns : mapping
+        The types of Arrow of the columns that it must have.
+    optional : callable, optional
+        The type of a column that it may have, by its name; None for one that is left out.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is damaged, a column is missing or of another type, a value is missing or not finite,
+        a row has the id of another one, or a label ``y`` of two classes is neither -1 nor +1; the message names the row and
+        the column.
     """
     import numpy as np
     import pyarrow as pa
@@ -198,8 +221,18 @@ def npy_of(numbers: "np.ndarray") -> bytes:
 def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray":
     """Return the numbers in a ``.npy`` file, of shape (n,). Its header is checked before any memory is taken.
 
-    `n`: None for any number of them.
-    Raises InputError if the file is damaged, or has other numbers.
+    Parameters
+    ----------
+    data : bytes
+    kind : type
+    n : int or None
+        None for any number of them.
+    where : str
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or has other numbers.
     """
     import numpy as np
 

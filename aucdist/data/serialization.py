@@ -39,9 +39,16 @@ RENAMED_MODULES = {
 def serialize(tree: Any) -> bytes:
     """Serialize a tree as the bytes of an ``.npz`` file: its arrays, and the rest as JSON.
 
-    `tree`: None, bool, int, float, str, NumPy arrays and scalars, CSR matrices, and lists, tuples, dicts, dataclasses
-        and named tuples of such. Classes must be of this package.
-    Raises TypeError for anything else.
+    Parameters
+    ----------
+    tree : object
+        None, bool, int, float, str, NumPy arrays and scalars, CSR matrices, and lists, tuples, dicts, dataclasses and named
+        tuples of such. Classes must be of this package.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
     """
     arrays = list[ndarray]()
     text = json.dumps(_to_json(tree, arrays))
@@ -54,7 +61,10 @@ def serialize(tree: Any) -> bytes:
 def deserialize(data: bytes) -> Any:
     """Return the tree that `serialize` was given.
 
-    Raises InputError if the bytes are not a serialized tree.
+    Raises
+    ------
+    InputError
+        If the bytes are not a serialized tree.
     """
     try:
         with ZipFile(io.BytesIO(data)) as packed:
@@ -76,7 +86,13 @@ def _not_serializable(value: Any) -> NoReturn:
 def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
     """Return a value as JSON: plain ones as they are, all others as a list whose head says what it is.
 
-    `arrays`: gets the arrays in the value. `other`: what is done with a value of another kind.
+    Parameters
+    ----------
+    value : object
+    arrays : list of ndarray
+        Gets the arrays in the value.
+    other : callable, optional
+        What is done with a value of another kind.
     """
 
     def inner(part: Any) -> Any:

@@ -66,8 +66,12 @@ class Split:
 def strata_of(block: Block, n_classes: int | None) -> ndarray:
     """Return the number of each row's stratum, from 0: rows are split within their class.
 
-    `n_classes`: None for two classes; of rows with several classes their number, `Block.code` being the class; 1 where a row
-        may have several.
+    Parameters
+    ----------
+    block : Block
+    n_classes : int or None
+        None for two classes; of rows with several classes their number, `Block.code` being the class; 1 where a row may
+        have several.
     """
     if n_classes == 1:
         return np.zeros(block.n_samples, dtype=np.intp)

@@ -51,13 +51,23 @@ def performance(
 ) -> Json:
     """Return the metrics of labelled rows, each with its 95 % interval.
 
-    `y`, of shape (n_samples,): labels, -1 or +1.
-    `scores`, of shape (n_samples,): above 0 a row is called positive.
-    `max_fpr`: the false positive rate up to which the model was trained.
-    `probability`: from scores to the probabilities of both classes.
-    Returns ``rows``, ``n_pos``, ``metrics``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and
-        ``calibration``, the number of positives over the number that the probabilities expect; each with ``value``,
-        ``low``, ``high``. Empty where a class has no rows.
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels, -1 or +1.
+    scores : ndarray of shape (n_samples,)
+        Above 0 a row is called positive.
+    max_fpr : float, optional
+        The false positive rate up to which the model was trained.
+    probability : Probability, optional
+        From scores to the probabilities of both classes.
+
+    Returns
+    -------
+    dict
+        ``rows``, ``n_pos``, ``metrics``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and ``calibration``,
+        the number of positives over the number that the probabilities expect; each with ``value``, ``low``, ``high``. Empty
+        where a class has no rows.
     """
     n_pos = int((y == 1).sum())
     metrics: Json = {}
@@ -79,10 +89,18 @@ def performance(
 def performance_of_classes(names: Sequence[str], members: ndarray, scores: ndarray) -> Json:
     """Return the metrics of labelled rows of several classes, each with its 95 % interval.
 
-    `members`, of shape (n_samples, n_classes), bool: which classes each row has.
-    `scores`: of shape (n_samples, n_classes).
-    Returns ``rows``; ``metrics``: ``macro_auc``, the mean over the classes that have two rows and two others; and
-        ``classes``: for each of these ``name``, ``n_pos`` and ``auc``.
+    Parameters
+    ----------
+    names : sequence of str
+    members : ndarray of shape (n_samples, n_classes), bool
+        Which classes each row has.
+    scores : ndarray of shape (n_samples, n_classes)
+
+    Returns
+    -------
+    dict
+        ``rows``; ``metrics``: ``macro_auc``, the mean over the classes that have two rows and two others; and ``classes``:
+        for each of these ``name``, ``n_pos`` and ``auc``.
     """
     measured = measured_classes(members)
     metrics: Json = {}
@@ -105,8 +123,14 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     The standard error of a metric is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
     run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `MIN_LOSS`.
 
-    `now` and `on_test_rows`: as `performance` returns them; the second is None if the run had no test rows.
-    `guaranteed`: a metric with a guarantee, which is tested over all batches together and left out here.
+    Parameters
+    ----------
+    now : dict
+        As `performance` returns them; the second is None if the run had no test rows.
+    on_test_rows : dict or None
+        As `performance` returns them; the second is None if the run had no test rows.
+    guaranteed : str or None
+        A metric with a guarantee, which is tested over all batches together and left out here.
     """
     run = on_test_rows or {"metrics": {}}
     values, before = now["metrics"], run["metrics"]

@@ -92,10 +92,15 @@ def auc_and_revealing_value(
 
     It is the most frequent value nearly all of whose rows are positive.
 
-    `values`, of shape (n_values,): the distinct numbers, of which only flags are examined, see `MAX_FLAG_VALUES`; None for
-        categories, which are ranked by their share of positive rows.
-    `rows` and `positives`, of shape (n_values,): those of each value.
-    `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,), or None
+        The distinct numbers, of which only flags are examined, see `MAX_FLAG_VALUES`; None for categories, which are ranked
+        by their share of positive rows.
+    rows, positives : ndarray of shape (n_values,)
+        Those of each value.
+    negatives_for_one : float, default=1.0
+        Negative rows that one of them stands for, if only a sample of them is there.
     """
     area = auc_of_column(_shares(rows, positives) if values is None else values, rows, positives)
     n_pos = positives.sum()
@@ -111,7 +116,10 @@ def auc_and_revealing_value(
 def missing_value_warning(values: ndarray) -> str:
     """Return what a sentence says of a number that stands apart from all others as one that marks missing values; or nothing.
 
-    `values`: the distinct ones, ascending.
+    Parameters
+    ----------
+    values : ndarray
+        The distinct ones, ascending.
     """
     for k in (0, -1):
         value, others = values[k], np.delete(values, k)
@@ -129,8 +137,13 @@ def missing_value_warning(values: ndarray) -> str:
 def is_identifier(name: str, values: ndarray, n_rows: int) -> bool:
     """Return whether integers are identifiers of the rows, which carry no information about new rows.
 
-    `values`: the distinct ones.
-    `n_rows`: rows that have a value.
+    Parameters
+    ----------
+    name : str
+    values : ndarray
+        The distinct ones.
+    n_rows : int
+        Rows that have a value.
     """
     low, high, n = float(values.min()), float(values.max()), len(values)
     if max(-low, high) > 2**53:

@@ -59,10 +59,13 @@ Warned = tuple[str, str]
 class Sample(NamedTuple):
     """Some rows of a data set, in the order of their ids.
 
-    `values`: of shape (n_rows, n_features), float64.
-    `positive`: of shape (n_rows,), bool.
-    `row_id`: of shape (n_rows,), int64.
-    `negatives_for_one`: negative rows of the data set that each of them stands for.
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    row_id : ndarray of shape (n_rows,), int64
+    negatives_for_one : float
+        Negative rows of the data set that each of them stands for.
     """
 
     values: ndarray
@@ -89,9 +92,14 @@ def sample_of(blocks: Blocks) -> Sample:
 class ColumnRanking(NamedTuple):
     """The ranking of the rows by a single column.
 
-    `auc`: the AUC of the column.
-    `value`: a value of which nearly all rows are positive, in words; empty if there is none.
-    `rows` and `positives`: those of this value in the sample.
+    Attributes
+    ----------
+    auc : float
+        The AUC of the column.
+    value : str
+        A value of which nearly all rows are positive, in words; empty if there is none.
+    rows, positives : int
+        Those of this value in the sample.
     """
 
     auc: float
@@ -137,7 +145,11 @@ def _column_ranking(values: ndarray, sample: Sample, categories: list[str] | Non
 def column_warnings(sample: Sample, schema: Schema) -> list[Warned]:
     """Return warnings about suspicious columns of the training rows.
 
-    `sample`: of the training rows.
+    Parameters
+    ----------
+    sample : Sample
+        Of the training rows.
+    schema : Schema
     """
     return [*_revealing_columns(sample, schema), *islice(_doubtful_columns(sample, schema), MAX_NAMED), *_order(sample)]
 

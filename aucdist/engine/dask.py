@@ -290,7 +290,10 @@ def memory_of_workers(client: Client) -> list[tuple[int, int]]:
 
     If all workers are lost at the moment, wait for the first one.
 
-    Raises RunError if none comes.
+    Raises
+    ------
+    RunError
+        If none comes.
     """
     while not (workers := client.scheduler_info(n_workers=-1)["workers"].values()):
         wait_for_workers(client, 1, SECONDS_WITHOUT_WORKERS)

@@ -49,7 +49,13 @@ class Call:
 
     `state`, int: the number of the state that it leaves on the workers.
     `name`, str: of the step.
-    `file`: for the large calls of its chain and of the forks of this.
+
+    Parameters
+    ----------
+    step : Step
+    args : tuple
+    file : AnonymousFile
+        For the large calls of its chain and of the forks of this.
     """
 
     def __init__(self, step: Step, args: tuple[Any, ...], file: AnonymousFile):
@@ -104,11 +110,23 @@ class Parts:
 
         Where a part was lost, the whole chain runs again on it first.
 
-        `chain`: all calls since the memory was empty that changed it.
-        Returns `summary`, the sum of the summaries; `changed`, whether the step left other memory than it found, in any
-            block: else it need not be repeated, whatever is lost.
-        Raises ClusterLost if the scheduler is gone, or all workers have been for a while.
-        Raises RunError if workers are lost again and again in this step.
+        Parameters
+        ----------
+        chain : sequence of Call
+            All calls since the memory was empty that changed it.
+
+        Returns
+        -------
+        tuple (Summary, bool)
+            `summary`, the sum of the summaries; `changed`, whether the step left other memory than it found, in any block:
+            else it need not be repeated, whatever is lost.
+
+        Raises
+        ------
+        ClusterLost
+            If the scheduler is gone, or all workers have been for a while.
+        RunError
+            If workers are lost again and again in this step.
         """
         if self.client.status != "running":
             raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}': look at its log, and run again")
@@ -275,7 +293,10 @@ def lost_workers_error(name: str) -> RunError:
 def install(client: Client) -> None:
     """Install the handlers on all workers, present and future, and find out whether they can be called from here.
 
-    Raises ClusterLost if the scheduler is lost meanwhile.
+    Raises
+    ------
+    ClusterLost
+        If the scheduler is lost meanwhile.
     """
     try:
         client.register_plugin(StepRunner())

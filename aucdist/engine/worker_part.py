@@ -44,7 +44,11 @@ class Part:
     Dask holds a part as the result of a task, and makes it again elsewhere when the worker is lost. The blocks' memory is in the
     part itself: it goes where the part goes, to disk or to another worker, and ends with it.
 
-    `numbers`: those of the blocks in the data set.
+    Parameters
+    ----------
+    numbers : sequence of int
+        Those of the blocks in the data set.
+    blocks : sequence of Block or StoredBlock
     """
 
     def __init__(self, numbers: Sequence[int], blocks: Sequence[Block | StoredBlock]):
@@ -152,7 +156,11 @@ async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> 
 def pack(value: Any, buffers: list[ndarray] | None = None) -> bytes:
     """Return a value as bytes: at once, so that later changes of it do not change what is sent.
 
-    `buffers`: the bytes of its larger arrays are added here, and not copied: these arrays must not change any more.
+    Parameters
+    ----------
+    value : object
+    buffers : list of ndarray, optional
+        The bytes of its larger arrays are added here, and not copied: these arrays must not change any more.
     """
     data = io.BytesIO()
 

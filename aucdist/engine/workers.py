@@ -38,7 +38,10 @@ _gauges: dict[str, Any] = {}
 def check_versions(client: Any) -> None:
     """Check that client, scheduler and all workers have the same Python and the same packages.
 
-    Raises InputError if they have not; the message names each package, and who has which version.
+    Raises
+    ------
+    InputError
+        If they have not; the message names each package, and who has which version.
     """
     versions = client.get_versions(packages=list(SAME_VERSIONS))
     client_versions = _versions(versions["client"])
@@ -70,8 +73,17 @@ def _versions(answer: Any) -> dict[str, str]:
 def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
     """Wait until this number of workers is connected.
 
-    `timeout`: seconds.
-    Raises RunError if they did not come in time; the message says how many there are.
+    Parameters
+    ----------
+    client : object
+    n_workers : int
+    timeout : float
+        Seconds.
+
+    Raises
+    ------
+    RunError
+        If they did not come in time; the message says how many there are.
     """
     try:
         client.wait_for_workers(n_workers, timeout=timeout)
@@ -103,7 +115,11 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
 
     A worker that is closed in order, as when a cluster scales down, is not lost.
 
-    `report`: ``report(text)`` is called in the client's own thread.
+    Parameters
+    ----------
+    client : object
+    report : callable
+        ``report(text)`` is called in the client's own thread.
     """
     reporting = True
 
@@ -144,8 +160,18 @@ def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) ->
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
     """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
 
-    `figures`: names out of `RUN_FIGURES`.
-    Returns whether there is such a page: the scheduler needs `prometheus_client` for it.
+    Parameters
+    ----------
+    client : object
+    run : str
+    figures : mapping of str to float
+        Names out of `RUN_FIGURES`.
+    stages : mapping of str to float
+
+    Returns
+    -------
+    bool
+        Whether there is such a page: the scheduler needs `prometheus_client` for it.
     """
     kept: bool = client.run_on_scheduler(_put, run=run, figures=dict(figures), stages=dict(stages))
     return kept
@@ -181,7 +207,10 @@ def performance_report(client: Any, file: Path) -> Iterator[None]:
     It is a page of HTML with its scripts inside, but for one that sets formulas and is not needed. The code that was running,
     which `distributed.performance_report` shows as well, is left out.
 
-    Raises InputError if the scheduler cannot draw it.
+    Raises
+    ------
+    InputError
+        If the scheduler cannot draw it.
     """
     if not client.run_on_scheduler(has_bokeh):
         raise InputError(no_bokeh("where the scheduler runs"))

@@ -129,7 +129,11 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
 def select_rows(block: Block, side: ndarray) -> Block:
     """Return the rows of a block that are on one side of a fold.
 
-    `side`: whether a row is on this side, at the position of its ``row_id``.
+    Parameters
+    ----------
+    block : Block
+    side : ndarray
+        Whether a row is on this side, at the position of its ``row_id``.
     """
     return block.take(side[block.row_id], index=block.index)
 

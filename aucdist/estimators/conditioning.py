@@ -39,8 +39,11 @@ MAX_SPREAD = 1e6
 class Shift:
     """Subtracts a number from some columns.
 
-    `columns`: of shape (n_shifted,), int64.
-    `values`, of shape (n_shifted,), float64: each representable in the type of the rows.
+    Parameters
+    ----------
+    columns : ndarray of shape (n_shifted,), int64
+    values : ndarray of shape (n_shifted,), float64
+        Each representable in the type of the rows.
     """
 
     columns: ndarray
@@ -101,8 +104,11 @@ def centre_far_columns(blocks: Blocks) -> tuple[Blocks, Shift | None]:
 def diagnosis(ranges: ColumnRanges, names: ndarray | None = None) -> str | None:
     """Return a sentence that names columns of extreme scale, for a fit that rounding ended or that did not converge; else None.
 
-    `ranges`: of the columns as they were fitted.
-    `names`: of shape (n_features,).
+    Parameters
+    ----------
+    ranges : ColumnRanges
+        Of the columns as they were fitted.
+    names : ndarray of shape (n_features,), optional
     """
     half = np.maximum(0.5 * (ranges.high - ranges.low), 0.0)
     varies = np.isfinite(half) & (half > 0.0)

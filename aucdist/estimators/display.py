@@ -48,7 +48,12 @@ class RoundPrinter:
 
     With ``verbose=1`` it prints the rounds 1 to 10, 20, 30, ..., 100, 200, ..., and with ``verbose=2`` all rounds.
 
-    `name`: the word that begins each line; by default the name of the estimator.
+    Parameters
+    ----------
+    estimator : object
+    name : str
+        The word that begins each line; by default the name of the estimator.
+    callback : Callback or None
     """
 
     def __init__(self, estimator: Any, name: str, callback: Callback | None):
@@ -84,7 +89,12 @@ class RoundPrinter:
 def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> Iterator[Warning]:
     """Yield the warnings of a fit: an early end, and why; texts whose order makes the larger class positive; bad scores.
 
-    `ranges`: the ranges of the columns that the solver got; a feature map scales what it makes.
+    Parameters
+    ----------
+    model : object
+    ranges : ColumnRanges or None
+        The ranges of the columns that the solver got; a feature map scales what it makes.
+    blocks : Blocks
     """
     c = model.certificate_
     if c.status not in REACHED:

@@ -60,11 +60,17 @@ FOLDS_OF_DIRECTIONS = 5
 class FitResult:
     """Results of a fit to two classes that are not attributes of the estimator.
 
-    `counts`: how many training rows have each score without the intercept; None if nothing needed them, or the solver got the
+    Attributes
+    ----------
+    counts : ScoreCounts or None
+        How many training rows have each score without the intercept; None if nothing needed them, or the solver got the
         rows without their weights.
-    `out_of_fold_counts`: the same for the out-of-fold scores to which a calibration was fitted.
-    `ranges`: the ranges of the columns that the solver was given; None if it was not given those of the rows.
-    `warnings`: what the user should be warned of; `give_warnings` does it.
+    out_of_fold_counts : ScoreCounts or None
+        The same for the out-of-fold scores to which a calibration was fitted.
+    ranges : ColumnRanges or None
+        The ranges of the columns that the solver was given; None if it was not given those of the rows.
+    warnings : list of Warning
+        What the user should be warned of; `give_warnings` does it.
     """
 
     counts: ScoreCounts | None = None
@@ -77,7 +83,11 @@ class FitResult:
 class WarmStart:
     """What a fit starts from: the weights of the last fit, or of a saved model.
 
-    `coef`: of shape (n_features,), float64.
+    Parameters
+    ----------
+    coef : ndarray of shape (n_features,), float64
+    intercept : float
+    feature_map : FittedMap or None
     """
 
     coef: ndarray
@@ -103,8 +113,14 @@ class Fittable(WithThreshold, WithSolver, ABC):
 
         It prepares the rows by `check_and_map_rows`, and ends with `record_solution`.
 
-        `printer`: called after each round.
-        `start`: what to start from, if the solver can.
+        Parameters
+        ----------
+        rows : Blocks
+        printer : RoundPrinter
+            Called after each round.
+        start : WarmStart or None
+            What to start from, if the solver can.
+        keep_counts : bool
         """
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
@@ -130,8 +146,18 @@ def fit_rows(
 ) -> list[FitResult]:
     """Fit an estimator without giving its warnings, and return one `FitResult` for each class, or a single one for two classes.
 
-    `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
-    `keep_counts`: whether to return the counts of the scores, 24 bytes for each score of each class.
+    Parameters
+    ----------
+    model : Fittable
+    X : object
+    y : object, optional
+    sample_weight : object, optional
+    groups : object, optional
+    callback : Callback, optional
+    starts : sequence of WarmStart or None, optional
+        What the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
+    keep_counts : bool, default=False
+        Whether to return the counts of the scores, 24 bytes for each score of each class.
     """
     with restore_on_failure(model):
         model.check_parameters()
@@ -202,9 +228,20 @@ def fit_classes(
 ) -> list[FitResult]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
-    `model`: its parameters are checked, and its `classes_` set.
-    `callback`: called after each round with its record, which has the class as ``class``.
-    Raises InputError for a class without rows, or one that cannot be fitted, naming the class.
+    Parameters
+    ----------
+    model : Fittable
+        Its parameters are checked, and its `classes_` set.
+    rows : ClassBlocks
+    callback : Callback or None
+        Called after each round with its record, which has the class as ``class``.
+    starts : sequence of WarmStart or None
+    keep_counts : bool
+
+    Raises
+    ------
+    InputError
+        For a class without rows, or one that cannot be fitted, naming the class.
     """
     sets = rows.sets
     model.label_sets_ = sets
@@ -361,9 +398,13 @@ def find_directions(model: Fittable, blocks: Blocks) -> None:
     are scaled to variance 1, and missing values are the mean. Warnings that a model ranks badly or did not converge are not
     given.
 
-    `model`: the linear models have its loss. Their penalty is at least `MIN_LAM_OF_DIRECTIONS`, so that features that
-        repeat each other agree.
-    `blocks`: before any feature map; the sample is all rows if a class has at most `ROWS_OF_DIRECTIONS` of them.
+    Parameters
+    ----------
+    model : Fittable
+        The linear models have its loss. Their penalty is at least `MIN_LAM_OF_DIRECTIONS`, so that features that repeat
+        each other agree.
+    blocks : Blocks
+        Before any feature map; the sample is all rows if a class has at most `ROWS_OF_DIRECTIONS` of them.
     """
     if model.monotone is None:
         return

@@ -172,7 +172,10 @@ class HingeClassifier(LinearClassifier):
     def _factors(self, class_weight: Mapping[Any, float]) -> list[float]:
         """Return the factor for the weights of the rows of each class.
 
-        Raises InputError if `class_weight` names a class that the rows do not have.
+        Raises
+        ------
+        InputError
+            If `class_weight` names a class that the rows do not have.
         """
         for label in class_weight:
             if label not in self.classes_:

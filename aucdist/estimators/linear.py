@@ -83,7 +83,12 @@ class LinearClassifier(BlockClassifier):
     def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
         """Set the weights and what depends on them, and return what the fit found.
 
-        `intercept_shift`: by how much the intercept for these rows is below that of the solution, which is for shifted rows.
+        Parameters
+        ----------
+        solution : Solution
+        blocks : Blocks
+        intercept_shift : float
+            By how much the intercept for these rows is below that of the solution, which is for shifted rows.
         """
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:

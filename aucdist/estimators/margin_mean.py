@@ -72,9 +72,13 @@ class GramRows:
 class KernelMachine:
     """A Gaussian kernel machine.
 
-    `scaling`: applied to rows before they are scored; `vectors` are scaled already.
-    `vectors`: of shape (n_vectors, n_features).
-    `alpha`: of shape (n_vectors,), float64.
+    Parameters
+    ----------
+    scaling : Preprocessor
+        Applied to rows before they are scored; `vectors` are scaled already.
+    vectors : object of shape (n_vectors, n_features)
+    sigma : float
+    alpha : ndarray of shape (n_vectors,), float64
     """
 
     scaling: Preprocessor
@@ -96,8 +100,17 @@ def auc_of(blocks: Blocks, scaling: Preprocessor, w: ndarray) -> float:
 def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
     """Return how many rows of the Gram matrix a block may hold at a time; None if it can keep all of them.
 
-    `bound`: bytes, for all blocks together.
-    Raises InputError if not even one row for each block is within the bound.
+    Parameters
+    ----------
+    n_rows : int
+    n_blocks : int
+    bound : int
+        Bytes, for all blocks together.
+
+    Raises
+    ------
+    InputError
+        If not even one row for each block is within the bound.
     """
     row = 8 * n_rows
     if row * n_rows <= bound:

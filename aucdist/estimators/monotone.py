@@ -42,10 +42,20 @@ def directions(
 ) -> ndarray:
     """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
 
-    `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
-    `names`: of all features, if they are known.
-    `unordered`: columns of categories or of hashed strings, and the names of the features that are made of each.
-    Raises InputError for a feature that is not there, one that is named twice, or one without an order.
+    Parameters
+    ----------
+    monotone : mapping of object to str, str or None
+        Names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
+    n_features : int
+    names : sequence of str or None
+        Of all features, if they are known.
+    unordered : mapping of str to sequence of str, optional
+        Columns of categories or of hashed strings, and the names of the features that are made of each.
+
+    Raises
+    ------
+    InputError
+        For a feature that is not there, one that is named twice, or one without an order.
     """
     signs = np.zeros(n_features, dtype=np.int8)
     named = dict[int, Any]()

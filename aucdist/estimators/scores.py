@@ -60,7 +60,10 @@ def scores_of(block: Block, scorer: Scorer) -> ndarray:
 def auc_of_rows(blocks: Blocks, w: ndarray) -> float:
     """Return the AUC of the scores; where a part of the rows shows that it is above 1/2, the AUC of that part.
 
-    `w`: of shape (n_features,), float64.
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
     """
     few = blocks.sum(_count_few, w)
     # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
@@ -72,7 +75,10 @@ def auc_of_rows(blocks: Blocks, w: ndarray) -> float:
 def separates(blocks: Blocks, w: ndarray) -> bool:
     """Return whether every positive row has a higher score than all negative ones; one reduction.
 
-    `w`: of shape (n_features,), float64.
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
     """
     lowest, highest = zip(*blocks.sum(_inner_ends, w), strict=True)
     return bool(min(lowest) > max(highest))
@@ -89,7 +95,12 @@ def mean_and_std(counts: ScoreCounts) -> tuple[float, float]:
 def count_costs(blocks: Blocks, scorer: Scorer, costs: Costs) -> CostCounts:
     """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
 
-    `blocks`: as the weights score them; with costs where `costs` takes them.
+    Parameters
+    ----------
+    blocks : Blocks
+        As the weights score them; with costs where `costs` takes them.
+    scorer : Scorer
+    costs : Costs
     """
     return blocks.sum(_count_costs, scorer, costs)
 
@@ -415,7 +426,11 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> ndarray:
 def predicted_classes(model: BaseEstimator, scores: ndarray) -> ndarray:
     """Return the class of each row, ndarray of shape (n_samples,); with labels an indicator matrix, int64.
 
-    `scores`, of shape (n_samples, n_classes): as `decision_function` returns them.
+    Parameters
+    ----------
+    model : BaseEstimator
+    scores : ndarray of shape (n_samples, n_classes)
+        As `decision_function` returns them.
     """
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)

@@ -194,7 +194,10 @@ def _plain_table(X: Any) -> Any:
 def holds_texts(X: Any) -> bool:
     """Return whether X is a table with a column that holds, by its type, neither numbers nor booleans.
 
-    Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
+    Raises
+    ------
+    InputError
+        For two columns of one name, or one of periods, intervals or complex numbers.
     """
     try:
         schema = nw.from_native(X, eager_only=True).schema
@@ -221,7 +224,10 @@ def holds_texts(X: Any) -> bool:
 def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
     """Return a table as one of Arrow, whose columns are numbers, booleans, texts or categories.
 
-    Raises InputError if X is no table, or naming the first column that holds something else.
+    Raises
+    ------
+    InputError
+        If X is no table, or naming the first column that holds something else.
     """
     from aucdist.data.formats.arrow_tables import from_pandas
 
@@ -305,7 +311,10 @@ def _columns_of_many_unknown(parsed: Parsed, table: pa.Table) -> list[str]:
 def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], ndarray]:
     """Return the categories of each column in the order of their features, and the names of all features.
 
-    Raises InputError for a column of dates, or one that looks like an identifier.
+    Raises
+    ------
+    InputError
+        For a column of dates, or one that looks like an identifier.
     """
     survey = _parsed(table, None, {**LENIENT_CELLS, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
@@ -334,8 +343,17 @@ def is_table(X: Any) -> bool:
 def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     """Return the features of a table as a schema names them; columns that the schema does not have are left out.
 
-    `reading`: the keys of a source that say how cells are read, as saved models have them.
-    Raises InputError for a column that is missing, or one whose values are of another kind.
+    Parameters
+    ----------
+    X : object
+    schema : object
+    reading : mapping
+        The keys of a source that say how cells are read, as saved models have them.
+
+    Raises
+    ------
+    InputError
+        For a column that is missing, or one whose values are of another kind.
     """
     from aucdist.data.formats.arrow_tables import from_pandas
 
@@ -380,10 +398,20 @@ def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
 def map_chunks(estimator: Any, X: Any, function: Callable[[Any], ndarray], dtype: Any, width: int | None) -> Any:
     """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
 
-    `X`: of shape (n_samples, n_features).
-    `function`: of an array or a DataFrame; its result has a row for each.
-    `width`: their columns; None for one-dimensional results.
-    Raises InputError for other columns than those of the training rows.
+    Parameters
+    ----------
+    estimator : object
+    X : object of shape (n_samples, n_features)
+    function : callable
+        Of an array or a DataFrame; its result has a row for each.
+    dtype : object
+    width : int or None
+        Their columns; None for one-dimensional results.
+
+    Raises
+    ------
+    InputError
+        For other columns than those of the training rows.
     """
     import dask
     import dask.array as da

@@ -42,8 +42,11 @@ Encode = Callable[[ndarray], ndarray]
 def restore_on_failure(estimator: Any) -> Iterator[None]:
     """Restore the attributes of an estimator if its fit fails, so that it never has attributes of two fits.
 
-    Raises InputError if the fit ended in an overflow or in a system of equations without a solution, which features of
-        extreme size or an extreme `lam` cause. NumPy's warnings about these overflows are suppressed.
+    Raises
+    ------
+    InputError
+        If the fit ended in an overflow or in a system of equations without a solution, which features of extreme size or an
+        extreme `lam` cause. NumPy's warnings about these overflows are suppressed.
     """
     before = dict(vars(estimator))
     try:
@@ -65,8 +68,18 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
 
     Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
 
-    `X`, `y`, `sample_weight` and `groups`: those of `fit`; see `aucdist.estimators.base.BlockClassifier`.
-    Raises InputError for rows, labels or weights that cannot be used.
+    Parameters
+    ----------
+    estimator : object
+    X : object
+        Those of `fit`; see `aucdist.estimators.base.BlockClassifier`.
+    y, sample_weight, groups : object, optional
+        Those of `fit`; see `aucdist.estimators.base.BlockClassifier`.
+
+    Raises
+    ------
+    InputError
+        For rows, labels or weights that cannot be used.
     """
     in_memory = not (isinstance(X, AnyBlocks) or is_dask(X))
     if not in_memory and estimator.n_jobs is not None:
@@ -238,7 +251,10 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 def check_groups(estimator: Any, blocks: Blocks) -> None:
     """Check that the solver supports the groups or grades of the rows, and that `group_weight` and `grade_weight` apply to them.
 
-    Raises InputError naming the estimators and solvers that take groups.
+    Raises
+    ------
+    InputError
+        The message names the estimators and solvers that take groups.
     """
     solver = estimator.resolved_solver
     called = "groups" if blocks.has_groups else "grades"

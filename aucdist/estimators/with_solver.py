@@ -67,7 +67,10 @@ class WithSolver(BaseEstimator, ABC):
     def resolved_solver(self) -> Solver:
         """The solver as an object with all its parameters.
 
-        Raises InputError if `solver` does not stand for a solver of this objective.
+        Raises
+        ------
+        InputError
+            If `solver` does not stand for a solver of this objective.
         """
         return solver_of(self.solver, self.solvers)
 
@@ -225,9 +228,17 @@ class WithSolver(BaseEstimator, ABC):
 def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
     """Return the solver that a parameter stands for; an object is returned as it is.
 
-    `solver_parameter`: a name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any
-        class whose objective is the estimator's.
-    Raises InputError for another name, a parameter that the solver lacks, or a solver of another objective.
+    Parameters
+    ----------
+    solver_parameter : object
+        A name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any class whose
+        objective is the estimator's.
+    solvers : mapping of str to type
+
+    Raises
+    ------
+    InputError
+        For another name, a parameter that the solver lacks, or a solver of another objective.
     """
     if isinstance(solver_parameter, Solver):
         objective = next(iter(solvers.values())).objective
@@ -251,7 +262,10 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
 def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:
     """Check that the solver has these parameters.
 
-    Raises InputError naming the solvers that have the parameter, or else the parameters of this solver.
+    Raises
+    ------
+    InputError
+        The message names the solvers that have the parameter, or else the parameters of this solver.
     """
     params = solver.get_params()
     for name in names:

@@ -86,8 +86,13 @@ class Scaling:
 class _Draft(Shape):
     """A feature of the card while neighbouring bins are merged. Values are weighted by shares.
 
-    `is_category`: whether it is one category of a column.
-    `ends`: the number of bins up to the end of each line of the card; the last is the number of all bins.
+    Parameters
+    ----------
+    name : str
+    is_category : bool
+        Whether it is one category of a column.
+    ends : list of int
+        The number of bins up to the end of each line of the card; the last is the number of all bins.
     """
 
     name: str
@@ -288,7 +293,12 @@ def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str
     Parts without rows of both classes are left out. Each other has ``n_samples``, ``auc`` and ``auc_of_model``; and ``loss``,
     ``loss_of_model`` and ``loss_name`` if the loss is known.
 
-    `rows`: blocks, each with the name of its part.
+    Parameters
+    ----------
+    model : LinearModel
+    card : Scorecard
+    rows : iterable of tuple (str, Block)
+        Blocks, each with the name of its part.
     """
     from aucdist.metrics.probability import log_loss  # loads SciPy
 
@@ -321,9 +331,16 @@ def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str
 class CardRow(NamedTuple):
     """A line of a card.
 
-    `above` and `up_to`: the bin; infinite if it is open.
-    `category`: in place of a bin: which category gets these points, or that missing values do.
-    `share`: of the training rows with a value; None for missing values.
+    Attributes
+    ----------
+    feature : str
+    points : int
+    share : float or None
+        Of the training rows with a value; None for missing values.
+    category : str
+        In place of a bin: which category gets these points, or that missing values do.
+    above, up_to : float
+        The bin; infinite if it is open.
     """
 
     feature: str

@@ -47,7 +47,10 @@ OUTPUTS = ("score", "probability", "prediction", "contributions")
 class Graph(TargetLanguage):
     """A graph under construction. Its values are terms; constants are numbers or arrays of floats, integers or booleans.
 
-    `taken`: names that inner values may not have: those of the inputs and outputs.
+    Parameters
+    ----------
+    taken : sequence of str
+        Names that inner values may not have: those of the inputs and outputs.
     """
 
     def __init__(self, taken: Sequence[str]):
@@ -177,7 +180,10 @@ class Graph(TargetLanguage):
 def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     """Add the inputs of a graph, and return the features and whether each row is refused.
 
-    Returns the features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
+    Returns
+    -------
+    tuple (Term, Term)
+        The features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
     """
     if all(column.kind == "number" for column in described.columns):
         X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)

@@ -43,10 +43,18 @@ REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 class PortableColumn:
     """A column that a model reads.
 
-    `kind`: ``number``, ``category``, ``date`` or ``hash``.
-    `parts`: of a date, some of `aucdist.data.dataset.PARTS`.
-    `size`: the number of hashed features.
-    `if_missing` and `if_unknown`: for categories: `REFUSE`, `ZERO` or `AS_MISSING`.
+    Attributes
+    ----------
+    name : str
+    kind : str
+        ``number``, ``category``, ``date`` or ``hash``.
+    values : tuple of str
+    parts : tuple of str
+        Of a date, some of `aucdist.data.dataset.PARTS`.
+    size : int
+        The number of hashed features.
+    if_missing, if_unknown : str
+        For categories: `REFUSE`, `ZERO` or `AS_MISSING`.
     """
 
     name: str
@@ -62,11 +70,19 @@ class PortableColumn:
 class Feature:
     """A number that is made of a column.
 
-    `item`: the category for which the feature is 1, the part of a date, or the number that the hash must have; None for
-        a number.
-    `fill`: the value that replaces a missing one.
-    `logged`: whether the feature is transformed by log(1 + x), so that values of -1 and below have no score.
-    `required`: whether a row without a value has no score.
+    Attributes
+    ----------
+    name : str
+    column : int
+    item : str, int or None
+        The category for which the feature is 1, the part of a date, or the number that the hash must have; None for a
+        number.
+    fill : float or None
+        The value that replaces a missing one.
+    logged : bool
+        Whether the feature is transformed by log(1 + x), so that values of -1 and below have no score.
+    required : bool
+        Whether a row without a value has no score.
     """
 
     name: str
@@ -81,9 +97,16 @@ class Feature:
 class TreeSplit:
     """A split of a decision tree.
 
-    `at_most`: rows whose value is at most this go to `then`, the others to `otherwise`; infinite where only rows without a value
+    Attributes
+    ----------
+    feature : int
+    at_most : float
+        Rows whose value is at most this go to `then`, the others to `otherwise`; infinite where only rows without a value
         do not go to `then`.
-    `missing_to_then`: where rows without a value go.
+    missing_to_then : bool
+        Where rows without a value go.
+    then : TreeNode
+    otherwise : TreeNode
     """
 
     feature: int
@@ -118,9 +141,13 @@ class Trees:
 class Kernel:
     """With ``z = (value - center) * scale``: ``constant + z'weights + sum of amount * exp(-|z - landmark|^2 / width^2)``.
 
-    `centers`, `scales` and `weights`: of shape (n_features,), float64.
-    `landmarks`: of shape (n_landmarks, n_features), float64.
-    `amounts`: of shape (n_landmarks,), float64.
+    Parameters
+    ----------
+    constant : float
+    centers, scales, weights : ndarray of shape (n_features,), float64
+    width : float
+    landmarks : ndarray of shape (n_landmarks, n_features), float64
+    amounts : ndarray of shape (n_landmarks,), float64
     """
 
     constant: float
@@ -140,9 +167,15 @@ ScoreFormula = Linear | Additive | Trees | Kernel
 class Portable:
     """The description of a model for other systems.
 
-    `model`: for classes, probabilities and what else is saved with it.
-    `unit_rows`: whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not
-        0.
+    Parameters
+    ----------
+    model : LinearModel
+        For classes, probabilities and what else is saved with it.
+    columns : tuple of PortableColumn
+    features : tuple of Feature
+    unit_rows : bool
+        Whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not 0.
+    score : ScoreFormula
     """
 
     model: LinearModel
@@ -185,7 +218,10 @@ class Portable:
 def describe(model: LinearModel) -> Portable:
     """Describe a model in the terms of other systems.
 
-    Raises InputError if the model has a feature map that cannot be described.
+    Raises
+    ------
+    InputError
+        If the model has a feature map that cannot be described.
     """
     score, looked_at = _score_formula(model)
     columns, made = _columns_read(model.schema, model.reading)
@@ -231,7 +267,12 @@ def other_spellings(categories: Sequence[str]) -> dict[str, str]:
 def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
     """Return a name with as many underscores as it needs to be none of those taken, and take it.
 
-    `form`: maps names to a canonical form. Two names with the same form collide, as names in SQL that differ only in case.
+    Parameters
+    ----------
+    name : str
+    taken : set of str
+    form : callable, optional
+        Maps names to a canonical form. Two names with the same form collide, as names in SQL that differ only in case.
     """
     while form(name) in taken:
         name += "_"
@@ -297,9 +338,18 @@ def _score_formula(model: LinearModel) -> tuple[ScoreFormula, set[int]]:
 def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[TreeNode, ...]:
     """Return the trees that have more than one leaf.
 
-    `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
-    `preprocessor`: what scales the features; see `edges_in_units`.
-    Raises InputError if a split takes zeros for missing values.
+    Parameters
+    ----------
+    fitted : LeafMap
+    w : ndarray of shape (n_leaves,), float64
+        The weights of all leaves, and of steps between leaves.
+    preprocessor : Preprocessor
+        What scales the features; see `edges_in_units`.
+
+    Raises
+    ------
+    InputError
+        If a split takes zeros for missing values.
     """
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     starts = np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
@@ -375,9 +425,18 @@ def edges_in_units(edges: ndarray, j: int, preprocessor: Preprocessor) -> ndarra
     Scaling is monotone, so a value is above the result exactly if its scaled value is above the edge. An edge that
     was computed by the inverse of the scaling would be off by a rounding, and rows that lie on it could change sides.
 
-    `edges`, of shape (n_edges,), float64: of scaled values.
-    `preprocessor`: where its scaling is ``unit-row``, which does not depend on one feature alone, the edges stay as they are.
-    Returns an array of shape (n_edges,), float64.
+    Parameters
+    ----------
+    edges : ndarray of shape (n_edges,), float64
+        Of scaled values.
+    j : int
+    preprocessor : Preprocessor
+        Where its scaling is ``unit-row``, which does not depend on one feature alone, the edges stay as they are.
+
+    Returns
+    -------
+    ndarray
+        An array of shape (n_edges,), float64.
     """
     logged = j in preprocessor.log1p
     if preprocessor.scale == "unit-row" or (not logged and preprocessor.factor is None):

@@ -111,7 +111,10 @@ Operand = Term | float | np.ndarray | list[int]
 def probability_of(score: Term, probability: ProbabilityMap) -> Term:
     """Return the probability of the positive class, given the score.
 
-    Raises InputError for a map of another kind than those of `aucdist.probability.links`.
+    Raises
+    ------
+    InputError
+        For a map of another kind than those of `aucdist.probability.links`.
     """
     if isinstance(probability, LinkMap):
         above, below = _link(probability.link, (score * probability.slope + probability.offset).kept("u"))

@@ -23,14 +23,25 @@ class PyfuncModel:
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> "pd.DataFrame":
         """Return the scores of rows, with the bits and the columns of ``aucdist score``.
 
-        `model_input`, of shape (n_samples, n_features): a data frame has the columns of the training rows in any order,
-            categories as they were written, and may have others. An array has the features as for
-            `LinearModel.decision_function`.
-        `params`: MLflow's; there are none.
-        Returns ``score``, float64; ``prediction``, -1 or +1, int8; ``probability`` of the positive class, float64,
-            if the model has one. Its index is that of a data frame that was given.
-        Raises InputError if a column is not there, a value is missing or of an unknown category where the training rows
-            had none, a score is not finite, or there are parameters.
+        Parameters
+        ----------
+        model_input : object of shape (n_samples, n_features)
+            A data frame has the columns of the training rows in any order, categories as they were written, and may have
+            others. An array has the features as for `LinearModel.decision_function`.
+        params : dict, optional
+            MLflow's; there are none.
+
+        Returns
+        -------
+        DataFrame
+            ``score``, float64; ``prediction``, -1 or +1, int8; ``probability`` of the positive class, float64, if the model
+            has one. Its index is that of a data frame that was given.
+
+        Raises
+        ------
+        InputError
+            If a column is not there, a value is missing or of an unknown category where the training rows had none, a score
+            is not finite, or there are parameters.
         """
         import pandas as pd
 

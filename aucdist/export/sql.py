@@ -46,7 +46,10 @@ DAY_OF_EPOCH = 2440588
 def identifier(name: str) -> str:
     """Return a name in quotes.
 
-    Raises InputError if it is empty or has the character NUL, which no name can have.
+    Raises
+    ------
+    InputError
+        If it is empty or has the character NUL, which no name can have.
     """
     if not name or "\0" in name:
         raise InputError(
@@ -58,7 +61,10 @@ def identifier(name: str) -> str:
 def table_name(name: str) -> str:
     """Return the name of a table in quotes; dots stand between schema and table, except within quotes.
 
-    Raises InputError if it is no such name.
+    Raises
+    ------
+    InputError
+        If it is no such name.
     """
     parts = NAME_PART.findall(name)
     whole = ".".join(parts)
@@ -73,7 +79,10 @@ def table_name(name: str) -> str:
 def text(value: str) -> str:
     """Return a text in quotes.
 
-    Raises InputError if it has the character NUL, which no text can have.
+    Raises
+    ------
+    InputError
+        If it has the character NUL, which no text can have.
     """
     if "\0" in value:
         raise InputError(
@@ -114,7 +123,11 @@ def one_of(expression: str, values: Iterable[str]) -> str:
 def date_part(timestamp: str, part: str) -> str:
     """Return a part of a date, one of `aucdist.data.dataset.PARTS`, as a number of double precision.
 
-    `timestamp`: the expression of a timestamp without a time zone.
+    Parameters
+    ----------
+    timestamp : str
+        The expression of a timestamp without a time zone.
+    part : str
     """
 
     def field(name: str) -> str:
@@ -217,11 +230,19 @@ def to_sql(model: Any, *, table: str = "rows", ids: Sequence[str] = (), contribu
 class Query(TargetLanguage):
     """A query under construction, stage by stage. Formulas of probabilities also add stages, each with one more number.
 
-    `source`: the quoted name of the table, or of the last stage.
-    `carried`: the columns that are returned with the scores.
-    `stages`: the named tables of the WITH clause.
-    `values`: for each feature the expression of its value in the last stage.
-    `aliases`: the numbers of the last stage.
+    Attributes
+    ----------
+    described : Portable
+    source : str
+        The quoted name of the table, or of the last stage.
+    carried : list of str
+        The columns that are returned with the scores.
+    stages : list of str
+        The named tables of the WITH clause.
+    values : list of str
+        For each feature the expression of its value in the last stage.
+    aliases : list of str
+        The numbers of the last stage.
     """
 
     described: Portable

@@ -20,15 +20,20 @@ class CodeBasis(NamedTuple):
     ``A = R E``. E is sparse: what each cell adds. R takes running sums over the cells of a code, so that a step function, which
     is 1 from some cell on, is one entry of E.
 
-    `starts`, of shape (n_codes + 1,), int64: the first cell of each code: it has ``starts[j + 1] - starts[j]`` cells,
-        256 at most.
-    `widths`, of shape (n_codes,), int64: 0 if a code's cells are not summed. Otherwise they form a grid whose rows have
-        this many cells, and sums run along the rows, then down the columns. A code of one feature has a grid of one row.
-    `offsets`, of shape (n_cells + 1,), int64: row c of E is ``values[offsets[c]:offsets[c + 1]]``.
-    `columns`, of shape (n_nonzero,), int32: the basis function of each value; one that has values in cells of
-        several codes is their sum over a row's cells.
-    `values`: of shape (n_nonzero,), float64.
-    `n_features`: number of basis functions.
+    Attributes
+    ----------
+    starts : ndarray of shape (n_codes + 1,), int64
+        The first cell of each code: it has ``starts[j + 1] - starts[j]`` cells, 256 at most.
+    widths : ndarray of shape (n_codes,), int64
+        0 if a code's cells are not summed. Otherwise they form a grid whose rows have this many cells, and sums run along
+        the rows, then down the columns. A code of one feature has a grid of one row.
+    offsets : ndarray of shape (n_cells + 1,), int64
+        Row c of E is ``values[offsets[c]:offsets[c + 1]]``.
+    columns : ndarray of shape (n_nonzero,), int32
+        The basis function of each value; one that has values in cells of several codes is their sum over a row's cells.
+    values : ndarray of shape (n_nonzero,), float64
+    n_features : int
+        Number of basis functions.
     """
 
     starts: np.ndarray
@@ -42,8 +47,11 @@ class CodeBasis(NamedTuple):
 class BinRows(NamedTuple):
     """Rows as codes of cells.
 
-    `codes`, of shape (n_samples, n_codes), uint8: c-contiguous. The code of column j is below its number of cells: the
-        kernels do not check it.
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples, n_codes), uint8
+        c-contiguous. The code of column j is below its number of cells: the kernels do not check it.
+    basis : CodeBasis
     """
 
     codes: np.ndarray
@@ -135,9 +143,11 @@ def add_codes(codes, starts, rows, coefs, n, table):
 def code_moments(rows, coefs, out):
     """Add the sum of ``coefs[i] c_i c_i'`` to the lower triangle of out, where c_i has a 1 for each cell of row i.
 
-    `rows`: BinRows.
-    `coefs`: of shape (n_samples,), float64.
-    `out`: of shape (n_cells, n_cells), float64.
+    Parameters
+    ----------
+    rows : BinRows
+    coefs : ndarray of shape (n_samples,), float64
+    out : ndarray of shape (n_cells, n_cells), float64
     """
     codes, starts = rows.codes, rows.basis.starts
     for i in range(coefs.shape[0]):
@@ -153,11 +163,16 @@ def code_moments(rows, coefs, out):
 def window_moments(rows, low, high, weights, sums, out):
     """Add the sum of ``weights[i] c_i s_i'`` to out, where s_i is the sum of ``weights[j] c_j`` over the partners j of row i.
 
-    `rows`: BinRows: first the n rows i, then those that are partners. A c has a 1 for each cell of a row.
-    `low` and `high`, of shape (n,), int64: ascending: partners low[i] to high[i] - 1, at least one, are those of row i.
-    `weights`: of shape (n_samples,), float64.
-    `sums`, of shape (n_cells,), float64: zeros, in which s_i is kept.
-    `out`: of shape (n_cells, n_cells), float64.
+    Parameters
+    ----------
+    rows : BinRows
+        First the n rows i, then those that are partners. A c has a 1 for each cell of a row.
+    low, high : ndarray of shape (n,), int64
+        Ascending: partners low[i] to high[i] - 1, at least one, are those of row i.
+    weights : ndarray of shape (n_samples,), float64
+    sums : ndarray of shape (n_cells,), float64
+        Zeros, in which s_i is kept.
+    out : ndarray of shape (n_cells, n_cells), float64
     """
     codes, starts, n = rows.codes, rows.basis.starts, low.shape[0]
     n_codes, n_cells = codes.shape[1], sums.shape[0]
@@ -205,9 +220,16 @@ def search_index(values, table):
 class Edges(NamedTuple):
     """The edges of a column's cells, and where a search among them starts.
 
-    `at`, of shape (n_edges + n_compared,), float64: ascending, 255 edges at most, then infinities that are compared.
-    `table`, `low` and `scale`: of `search_index`.
-    `n_compared`: the most edges that lie in one place of the table, if that has more than one; else all are compared.
+    Attributes
+    ----------
+    at : ndarray of shape (n_edges + n_compared,), float64
+        Ascending, 255 edges at most, then infinities that are compared.
+    table : ndarray
+        Of `search_index`.
+    low, scale : float
+        Of `search_index`.
+    n_compared : int
+        The most edges that lie in one place of the table, if that has more than one; else all are compared.
     """
 
     at: np.ndarray
@@ -238,10 +260,14 @@ def edges_of(edges: np.ndarray) -> Edges:
 def encode_column(values, edges, first, out):
     """Write the code of each value: `first` plus the number of edges below it, or 0 where it is missing; return how many are.
 
-    `values`: of shape (n_samples,), float32 or float64.
-    `edges`: Edges.
-    `first`, int: 1 where missing values have the code 0, else 0.
-    `out`: of shape (n_samples,), uint8.
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,), float32 or float64
+    edges
+        Edges.
+    first : int
+        1 where missing values have the code 0, else 0.
+    out : ndarray of shape (n_samples,), uint8
     """
     at, table, low, scale, n_compared = edges
     last, n_missing = np.float64(table.shape[0] - 2), 0
@@ -306,9 +332,14 @@ def interaction_histograms(codes, coefs, shape):
 def _add_pairs(codes, coefs, shape, listed, others, starts, last, sums):
     """Add the coefficients of the rows to the cells of all pairs; of a column in `listed`, those of the rows in `others` alone.
 
-    `listed`, of shape (m (m - 1) / 2,), int: a column for each pair, or -1.
-    `others` and `starts`: the rows of column c are ``others[starts[c] : starts[c + 1]]``, in their order.
-    `last`: ``starts[:-1]``; changed.
+    Parameters
+    ----------
+    listed : ndarray of shape (m (m - 1) / 2,), int
+        A column for each pair, or -1.
+    others, starts
+        The rows of column c are ``others[starts[c] : starts[c + 1]]``, in their order.
+    last
+        ``starts[:-1]``; changed.
     """
     n, m = codes.shape
     # One pair and one part of the rows at a time, so that both stay in the cache: this is six times faster than row by row.
@@ -344,9 +375,13 @@ LIGHTGBM_ZERO = 1e-35
 def leaf_codes(values, starts, splits, codes):
     """Write the leaf of each row in each tree.
 
-    `values`, of shape (n_samples, n_features): c-contiguous, float32 or float64.
-    `starts` and `splits`: those of `aucdist.maps.leaves.Forest`, in the order below; they are not checked here.
-    `codes`: of shape (n_samples, n_trees), uint8.
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        c-contiguous, float32 or float64.
+    starts, splits
+        Those of `aucdist.maps.leaves.Forest`, in the order below; they are not checked here.
+    codes : ndarray of shape (n_samples, n_trees), uint8
     """
     features, thresholds, missing, default_left, left, right = splits
     for i in range(values.shape[0]):

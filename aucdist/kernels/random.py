@@ -111,8 +111,12 @@ def high_product(a, b):
 def below(state, n):
     """Return the next state and an integer from 0, ..., n - 1, exactly uniform.
 
-    `state`: u64.
-    `n`, int: 1 to 2**63 - 1.
+    Parameters
+    ----------
+    state
+        U64.
+    n : int
+        1 to 2**63 - 1.
     """
     n = u64(n)
     state = next_state(state)
@@ -140,10 +144,14 @@ def shuffle(seed, out):
 def new_order(key, n, order):
     """Prepare the random permutation of 0, ..., n - 1 that belongs to the key, for `permuted`.
 
-    `key`, int: any integer; different keys give different permutations.
-    `n`, int: 1 to 2**63 - 1.
-    `order`, of shape (ORDER_SIZE,), uint64: written: a mask of as many ones as n - 1 has bits, half that number of
-        bits, and the multiplier of each round.
+    Parameters
+    ----------
+    key : int
+        Any integer; different keys give different permutations.
+    n : int
+        1 to 2**63 - 1.
+    order : ndarray of shape (ORDER_SIZE,), uint64
+        Written: a mask of as many ones as n - 1 has bits, half that number of bits, and the multiplier of each round.
     """
     last, mask, n_bits = u64(n) - u64(1), u64(0), u64(0)
     while mask < last:
@@ -164,9 +172,14 @@ def permuted(order, t, n):
     multiplying by an odd number, xor with the upper half of the bits. It is repeated until the result is below n (cycle
     walking), which makes it a bijection of 0, ..., n - 1. Fewer than two repetitions are needed on average.
 
-    `order`, of shape (ORDER_SIZE,), uint64: result of `new_order` with the same n.
-    `t`, int: 0 to n - 1.
-    `n`, int: 1 to 2**63 - 1.
+    Parameters
+    ----------
+    order : ndarray of shape (ORDER_SIZE,), uint64
+        Result of `new_order` with the same n.
+    t : int
+        0 to n - 1.
+    n : int
+        1 to 2**63 - 1.
     """
     n, value, mask, shift = u64(n), u64(t), u64(order[0]), u64(order[1])
     while True:

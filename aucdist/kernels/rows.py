@@ -42,7 +42,10 @@ BATCH = 64
 class DenseRows(NamedTuple):
     """Rows of a dense matrix.
 
-    `values`, of shape (n_samples, n_features): c-contiguous, float32 or float64.
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        c-contiguous, float32 or float64.
     """
 
     values: np.ndarray
@@ -51,9 +54,14 @@ class DenseRows(NamedTuple):
 class CsrRows(NamedTuple):
     """Rows of a sparse matrix in CSR form.
 
-    `values`: of shape (n_nonzero,), float32 or float64.
-    `indices`, of shape (n_nonzero,), int32: feature of each value, ascending within a row.
-    `offsets`, of shape (n_samples + 1,), int64: row i is ``values[offsets[i]:offsets[i + 1]]``.
+    Attributes
+    ----------
+    values : ndarray of shape (n_nonzero,), float32 or float64
+    indices : ndarray of shape (n_nonzero,), int32
+        Feature of each value, ascending within a row.
+    offsets : ndarray of shape (n_samples + 1,), int64
+        Row i is ``values[offsets[i]:offsets[i + 1]]``.
+    n_features : int
     """
 
     values: np.ndarray
@@ -326,9 +334,12 @@ _SIGN, _INFINITE = np.uint64(0x8000000000000000), np.uint64(0x7FF0000000000000)
 def dense_ranges(values, counted, low, high):
     """Update `low` and `high` with the values of the counted rows. NaN is ignored.
 
-    `values`: of shape (n_samples, n_features), float32 or float64.
-    `counted`: of shape (n_samples,), bool.
-    `low` and `high`, of shape (n_features,), of the type of `values`: changed in place.
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_features), float32 or float64
+    counted : ndarray of shape (n_samples,), bool
+    low, high : ndarray of shape (n_features,), of the type of `values`
+        Changed in place.
     """
     for i in range(values.shape[0]):
         if counted[i]:
@@ -343,10 +354,15 @@ def dense_ranges(values, counted, low, high):
 def csr_ranges(values, indices, offsets, counted, low, high, stored):
     """Update `low`, `high` and the counts of stored values by column; return the largest number of stored values of a row.
 
-    `values`, `indices` and `offsets`: of `CsrRows`.
-    `counted`: of shape (n_samples,), bool.
-    `low` and `high`, of shape (n_features,), of the type of `values`: changed in place.
-    `stored`, of shape (n_features,), int64: added to.
+    Parameters
+    ----------
+    values, indices, offsets
+        Of `CsrRows`.
+    counted : ndarray of shape (n_samples,), bool
+    low, high : ndarray of shape (n_features,), of the type of `values`
+        Changed in place.
+    stored : ndarray of shape (n_features,), int64
+        Added to.
     """
     most = 0
     for i in range(counted.shape[0]):
@@ -375,8 +391,12 @@ def _value_digest(bits, j):
 def dense_digests(bits, out):
     """Write the digest of each row: the sum over its values, mixed with their columns, as SplitMix64 does.
 
-    `bits`, of shape (n_samples, n_features), uint64: the bits of the values as float64.
-    `out`: of shape (n_samples,), uint64.
+    Parameters
+    ----------
+    bits : ndarray of shape (n_samples, n_features), uint64
+        The bits of the values as float64.
+    out : ndarray of shape (n_samples,)
+        Uint64.
     """
     for i in range(bits.shape[0]):
         total = np.uint64(0)
@@ -389,9 +409,14 @@ def dense_digests(bits, out):
 def csr_digests(bits, indices, offsets, out):
     """Write the digest of each row of a sparse matrix, which is that of the same row as a dense one.
 
-    `bits`, of shape (n_stored,), uint64: the bits of the stored values as float64.
-    `indices` and `offsets`: of `CsrRows`.
-    `out`: of shape (n_samples,), uint64.
+    Parameters
+    ----------
+    bits : ndarray of shape (n_stored,), uint64
+        The bits of the stored values as float64.
+    indices, offsets
+        Of `CsrRows`.
+    out : ndarray of shape (n_samples,)
+        Uint64.
     """
     for i in range(out.shape[0]):
         total = np.uint64(0)

@@ -21,9 +21,16 @@ OLD_PARAMETERS = {"pairs": "interactions", "pair_strength": "interaction_strengt
 def expander_of(features: Any) -> Expander | None:
     """Return the unfitted transformer for `features` of an estimator or a configuration.
 
-    `features`: a name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "interactions": 10}``; or a
+    Parameters
+    ----------
+    features : object
+        A name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "interactions": 10}``; or a
         transformer.
-    Raises InputError for another name, or a parameter that the map does not have or that is outside its range.
+
+    Raises
+    ------
+    InputError
+        For another name, or a parameter that the map does not have or that is outside its range.
     """
     if features is None:
         return None
@@ -56,7 +63,10 @@ def expander_of(features: Any) -> Expander | None:
 def map_from_bytes(data: bytes) -> FittedMap:
     """Load a fitted map from the bytes of `aucdist.data.serialization.serialize`.
 
-    Raises InputError if the bytes are not a map, or if its parts do not fit together.
+    Raises
+    ------
+    InputError
+        If the bytes are not a map, or if its parts do not fit together.
     """
     fitted = deserialize(data)
     if not isinstance(fitted, FittedMap):

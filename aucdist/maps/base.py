@@ -55,7 +55,10 @@ class FittedMap(ABC):
     def map_block(self, block: Block) -> Block:
         """Return the block with its features mapped: codes, or dense rows.
 
-        Raises InputError if it has another number of features, or a value that the map has no place for.
+        Raises
+        ------
+        InputError
+            If it has another number of features, or a value that the map has no place for.
         """
 
     @abstractmethod
@@ -69,8 +72,15 @@ class FittedMap(ABC):
     def signs(self, directions: ndarray) -> ndarray:
         """Return the signs of weights for which scores rise or fall in some features: see `aucdist.solvers.signs`.
 
-        `directions`, of shape (n_features_in,), int8: +1, -1, or 0 for any.
-        Raises InputError if there are no such signs.
+        Parameters
+        ----------
+        directions : ndarray of shape (n_features_in,), int8
+            +1, -1, or 0 for any.
+
+        Raises
+        ------
+        InputError
+            If there are no such signs.
         """
         raise InputError(no_directions_message(type(self).__name__))
 

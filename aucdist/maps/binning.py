@@ -183,9 +183,14 @@ def interaction_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
 class Bins:
     """The bins of one feature.
 
-    `edges`, of shape (n_bins - 1,), float64: a value is in the bin of the number of edges below it.
-    `means`, of shape (n_bins,), float64: the mean of the sample's values in each bin.
-    `shares`, of shape (n_bins,), float64: the share of the rows with a value that are in each bin.
+    Parameters
+    ----------
+    edges : ndarray of shape (n_bins - 1,), float64
+        A value is in the bin of the number of edges below it.
+    means : ndarray of shape (n_bins,), float64
+        The mean of the sample's values in each bin.
+    shares : ndarray of shape (n_bins,), float64
+        The share of the rows with a value that are in each bin.
     """
 
     edges: ndarray
@@ -223,9 +228,14 @@ def count_missing(block: Block) -> ndarray:
 def bins_of(values: ndarray, weight: ndarray, n_bins: int) -> Bins:
     """Return bins of about equal weight; a value that weighs more than a bin gets its own bin.
 
-    `values`, of shape (n,), float64: missing ones are ignored.
-    `weight`, of shape (n,), float64: above 0.
-    `n_bins`: the largest number of bins. If there are fewer different values, each has its own bin.
+    Parameters
+    ----------
+    values : ndarray of shape (n,), float64
+        Missing ones are ignored.
+    weight : ndarray of shape (n,), float64
+        Above 0.
+    n_bins : int
+        The largest number of bins. If there are fewer different values, each has its own bin.
     """
     present = ~np.isnan(values)
     values = values[present]

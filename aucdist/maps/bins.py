@@ -59,8 +59,17 @@ PRIOR_ROWS = 10.0
 def merge_bins(shares: ndarray, missing: bool, most: int) -> ndarray:
     """Merge neighbouring bins: return a number below `most` for each cell of a feature. Missing values have their own.
 
-    `shares`, of shape (n_bins,), float64: of the rows, in each bin.
-    Returns an array of shape (n_cells,), uint8.
+    Parameters
+    ----------
+    shares : ndarray of shape (n_bins,), float64
+        Of the rows, in each bin.
+    missing : bool
+    most : int
+
+    Returns
+    -------
+    ndarray
+        An array of shape (n_cells,), uint8.
     """
     n_bins_left = most - missing
     if len(shares) <= n_bins_left:
@@ -74,10 +83,23 @@ def merge_bins(shares: ndarray, missing: bool, most: int) -> ndarray:
 def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> ndarray:
     """Return the pairs of features with the highest scores, best first.
 
-    `blocks`: the rows before any feature map.
-    `fitted`: the fitted bins, without interactions.
-    Returns ndarray of shape (n_chosen, 2), int64: features a < b; fewer than `n_interactions` where no more explain anything.
-    Raises InputError if a class has no rows.
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows before any feature map.
+    fitted : object
+        The fitted bins, without interactions.
+    n_interactions : int
+
+    Returns
+    -------
+    ndarray of shape (n_chosen, 2), int64
+        Features a < b; fewer than `n_interactions` where no more explain anything.
+
+    Raises
+    ------
+    InputError
+        If a class has no rows.
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
         raise InputError(
@@ -111,11 +133,21 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
 def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], groups: PairGroups | None) -> ndarray:
     """Return how much of the residual the cells of each two features explain beyond their row and column sums.
 
-    `rows`: the rows as codes.
-    `w`, of shape (n_basis_functions,), float64: of the additive model.
-    `tables`: by the column of a code the coarse cell, below `CELLS_COMPARED`, of each of its cells.
-    `groups`: where pairs of rows are within groups, or of grades.
-    Returns ndarray of shape (m (m - 1) / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
+    Parameters
+    ----------
+    rows : Blocks
+        The rows as codes.
+    w : ndarray of shape (n_basis_functions,), float64
+        Of the additive model.
+    tables : dict of int to ndarray
+        By the column of a code the coarse cell, below `CELLS_COMPARED`, of each of its cells.
+    groups : PairGroups or None
+        Where pairs of rows are within groups, or of grades.
+
+    Returns
+    -------
+    ndarray of shape (m (m - 1)
+        / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
     """
     problem = PairProblem(rows, HINGE, groups)
     _, slopes = problem.sweep(w)
@@ -185,12 +217,22 @@ class MissingInFeature(InputError):
 class BinMap(FittedMap):
     """Bins of features, and the pairs of features whose interaction is modelled.
 
-    `missing`, of shape (n_features_in,), bool: whether each feature had missing values.
-    `interactions`, of shape (n_interactions, 2), int64: their features.
-    `ramps`, of shape (n_features_in,), bool, or None: the features whose hats are summed up, since they have a
-        direction; None if there are none.
-    `ranges`, of shape (2, n_features_in), float64, or None: the smallest and the largest training value of each feature; None
-        in maps of older versions.
+    Parameters
+    ----------
+    n_features_in : int
+    bins : tuple of Bins
+    missing : ndarray of shape (n_features_in,), bool
+        Whether each feature had missing values.
+    basis : str
+    linear : str
+    strength : float
+    interaction_strength : float
+    interactions : ndarray of shape (n_interactions, 2), int64
+        Their features.
+    ramps : ndarray of shape (n_features_in,), bool, or None
+        The features whose hats are summed up, since they have a direction; None if there are none.
+    ranges : ndarray of shape (2, n_features_in), float64, or None
+        The smallest and the largest training value of each feature; None in maps of older versions.
     """
 
     n_features_in: int
@@ -282,7 +324,10 @@ class BinMap(FittedMap):
         features, for any value of the other. Steps between missing values and other values may have any sign. If the two features
         have opposite directions, the weights are 0.
 
-        Raises InputError for one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
+        Raises
+        ------
+        InputError
+            For one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
         """
         check_basis(self.basis)
         plain = directions != 0 if self.ramps is None else (directions != 0) & ~self.ramps

@@ -252,13 +252,29 @@ def explanation(
 ) -> pd.DataFrame:
     """Return what each feature, and each interaction, adds to the score of each row.
 
-    `block`: rows as the model's feature map takes them, or as the weights do.
-    `w`: of shape (n_weights,), float64.
-    `categories`: of each categorical column, as in `Schema`: the terms of all features of such a column are added up.
-    `index`: that of the table; by default rows are numbered.
-    Returns a column for each contribution, and last ``constant``, with an underscore where a feature has that name: the sum of a
-        row is its score.
-    Raises InputError for a map that mixes features.
+    Parameters
+    ----------
+    block : Block
+        Rows as the model's feature map takes them, or as the weights do.
+    features : sequence of str
+    w : ndarray of shape (n_weights,), float64
+    intercept : float
+    fitted : FittedMap or None
+    categories : mapping of str to sequence of str, optional
+        Of each categorical column, as in `Schema`: the terms of all features of such a column are added up.
+    index : object, optional
+        That of the table; by default rows are numbered.
+
+    Returns
+    -------
+    DataFrame
+        A column for each contribution, and last ``constant``, with an underscore where a feature has that name: the sum of
+        a row is its score.
+
+    Raises
+    ------
+    InputError
+        For a map that mixes features.
     """
     (_, places), constant = _places_of(features, categories or {}, fitted), intercept
     if isinstance(fitted, BinMap):
@@ -302,7 +318,10 @@ def _features_of_parts(features: Sequence[str], fitted: FittedMap | None) -> lis
 def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
     """Return the name of each contribution to a score: features, then interactions, without the constant.
 
-    Raises InputError for a map that mixes features.
+    Raises
+    ------
+    InputError
+        For a map that mixes features.
     """
     return [BETWEEN.join(features[j] for j in of_part) for of_part in _features_of_parts(features, fitted)]
 
@@ -310,8 +329,16 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
 def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]) -> list[str]:
     """Return the names of the contributions that are exported with the scores: those of each class, with its constant last.
 
-    `maps`: the feature map of each class, by what the names of its contributions end in.
-    Raises InputError for a map that mixes features, too many contributions, or two of one name.
+    Parameters
+    ----------
+    features : sequence of str
+    maps : mapping of str to FittedMap or None
+        The feature map of each class, by what the names of its contributions end in.
+
+    Raises
+    ------
+    InputError
+        For a map that mixes features, too many contributions, or two of one name.
     """
     names, roundings = list[str](), []
     for suffix, fitted in maps.items():
@@ -336,10 +363,15 @@ def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], su
     The last column is the rounding error of the sum of the others. A difference of nearby floats is exact, so the sum
     is exact as well, unless a score is so much smaller than its parts that it consists of rounding errors.
 
-    `table`: as `explanation` returns it.
-    `scores`: of shape (n_samples,), float64.
-    `names`: as `exported_names` returns them.
-    `suffix`: what the name of the rounding ends in.
+    Parameters
+    ----------
+    table : DataFrame
+        As `explanation` returns it.
+    scores : ndarray of shape (n_samples,), float64
+    names : sequence of str
+        As `exported_names` returns them.
+    suffix : str
+        What the name of the rounding ends in.
     """
     values = table.to_numpy()
     rounding = scores - values.cumsum(axis=1)[:, -1]  # the sum from the first to the last
@@ -383,11 +415,22 @@ def reasons(
 ) -> Reasons:
     """Return the reasons of rows.
 
-    `block`: rows as the model's feature map takes them. Without a map, the mean of each feature over the training rows is 0.
-    `categories`: of each categorical column, as in `Schema`.
-    `w`: of shape (n_weights,), float64.
-    `index`: that of the tables; by default rows are numbered.
-    Raises InputError for a map that mixes features.
+    Parameters
+    ----------
+    block : Block
+        Rows as the model's feature map takes them. Without a map, the mean of each feature over the training rows is 0.
+    features : sequence of str
+    categories : mapping of str to sequence of str
+        Of each categorical column, as in `Schema`.
+    w : ndarray of shape (n_weights,), float64
+    fitted : FittedMap or None
+    index : object, optional
+        That of the tables; by default rows are numbered.
+
+    Raises
+    ------
+    InputError
+        For a map that mixes features.
     """
     columns, places = _places_of(features, categories, fitted)
     total = explanation(block, features, w, 0.0, fitted, categories, index).iloc[:, :-1]

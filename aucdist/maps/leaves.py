@@ -36,15 +36,19 @@ CHUNK_VALUES = 2**20
 class Forest:
     """Splits of several trees, one after the other; a tree begins with its root.
 
-    `starts`, of shape (n_trees + 1,), int64: tree t has the splits ``starts[t]`` to ``starts[t + 1] - 1``, at least
-        one.
-    `features`: of shape (n_splits,), int64.
-    `thresholds`, of shape (n_splits,), float64: rows whose value is at most this go to the left.
-    `missing`, of shape (n_splits,), uint8: which values are missing: 0 none, and NaN counts as 0; 1 zeros, and NaN; 2
-        NaN.
-    `default_left`, of shape (n_splits,), bool: whether rows with a missing value go to the left.
-    `left` and `right`, of shape (n_splits,), int64: the next split, which is a later one; -1 - k is the leaf k of the
-        tree.
+    Parameters
+    ----------
+    starts : ndarray of shape (n_trees + 1,), int64
+        Tree t has the splits ``starts[t]`` to ``starts[t + 1] - 1``, at least one.
+    features : ndarray of shape (n_splits,), int64
+    thresholds : ndarray of shape (n_splits,), float64
+        Rows whose value is at most this go to the left.
+    missing : ndarray of shape (n_splits,), uint8
+        Which values are missing: 0 none, and NaN counts as 0; 1 zeros, and NaN; 2 NaN.
+    default_left : ndarray of shape (n_splits,), bool
+        Whether rows with a missing value go to the left.
+    left, right : ndarray of shape (n_splits,), int64
+        The next split, which is a later one; -1 - k is the leaf k of the tree.
     """
 
     starts: ndarray
@@ -58,7 +62,9 @@ class Forest:
     def codes(self, X: ndarray | sp.csr_matrix) -> ndarray:
         """Return the leaf of each row in each tree, uint8 of shape (n_samples, n_trees).
 
-        `X`: of shape (n_samples, n_features), float32 or float64.
+        Parameters
+        ----------
+        X : ndarray or sp.csr_matrix of shape (n_samples, n_features), float32 or float64
         """
         leaves = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
         if isinstance(X, ndarray):
@@ -78,7 +84,10 @@ class Forest:
 def leaf_counts(text: str) -> tuple[int, ...]:
     """Return the number of leaves of each tree of a model.
 
-    Raises InputError if the text is none of LightGBM's.
+    Raises
+    ------
+    InputError
+        If the text is none of LightGBM's.
     """
     return tuple(_integer(tree, "num_leaves") for tree in _trees(text))
 
@@ -86,7 +95,10 @@ def leaf_counts(text: str) -> tuple[int, ...]:
 def leaf_values(text: str, used: Sequence[int]) -> tuple[ndarray, ...]:
     """Return LightGBM's own values of the leaves of some trees.
 
-    Raises InputError if the text is none of LightGBM's, or a value is not finite.
+    Raises
+    ------
+    InputError
+        If the text is none of LightGBM's, or a value is not finite.
     """
     trees = _trees(text)
     tree_values = tuple(
@@ -100,10 +112,18 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[ndarray, ...]:
 def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     """Return some trees of a model.
 
-    `text`: as LightGBM 3 and 4 write it.
-    `used`: numbers of trees that have a split.
-    Raises InputError if the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not
-        fit together.
+    Parameters
+    ----------
+    text : str
+        As LightGBM 3 and 4 write it.
+    used : sequence of int
+        Numbers of trees that have a split.
+    n_features : int
+
+    Raises
+    ------
+    InputError
+        If the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not fit together.
     """
     all_trees = _trees(text)
     parts: list[tuple[ndarray, ...]] = []
@@ -184,12 +204,19 @@ between bins. On 6000 made rows with two directions twice the variance was worse
 class LeafMap(FittedMap):
     """A forest whose leaves are codes.
 
-    `model`: LightGBM's own text of the model.
-    `used`: the trees that have more than one leaf.
-    `directions`, of shape (n_features_in,), int8, or None: +1, -1 or 0 of each feature that the trees were grown with;
-        None if there are none. A tree with a split in a feature with a direction has steps between its leaves, in the
-        order of LightGBM's values, in place of an indicator of each.
-    `score_scale`: LightGBM's score times this is one more column, the last; 0 for none.
+    Parameters
+    ----------
+    n_features_in : int
+    model : str
+        LightGBM's own text of the model.
+    n_leaves : tuple of int
+    used : tuple of int
+        The trees that have more than one leaf.
+    directions : ndarray of shape (n_features_in,), int8, or None
+        +1, -1 or 0 of each feature that the trees were grown with; None if there are none. A tree with a split in a feature
+        with a direction has steps between its leaves, in the order of LightGBM's values, in place of an indicator of each.
+    score_scale : float
+        LightGBM's score times this is one more column, the last; 0 for none.
     """
 
     n_features_in: int
@@ -238,7 +265,10 @@ class LeafMap(FittedMap):
         Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.leaves`. The
         leaves of trees without a split in such a feature have any sign.
 
-        Raises InputError for other directions than the trees were grown with.
+        Raises
+        ------
+        InputError
+            For other directions than the trees were grown with.
         """
         if self.directions is None or not np.array_equal(directions, self.directions):
             raise InputError("the trees were grown with other monotonic constraints: fit the map again")
@@ -431,11 +461,19 @@ class LeafExpander(Expander):
 def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -> ndarray:
     """Return the signs of the steps of a tree, int8 of shape (n_leaves - 1,): step k is 1 for the leaves of a rank above k.
 
-    `tree`: its place among the trees of the forest.
-    `ranks`: of shape (n_leaves,), int64.
-    `directions`: of shape (n_features,), int8.
-    Raises InputError if a split in a feature with a direction takes zeros for missing values: then a value between
-        others has its own way.
+    Parameters
+    ----------
+    forest : Forest
+    tree : int
+        Its place among the trees of the forest.
+    ranks : ndarray of shape (n_leaves,), int64
+    directions : ndarray of shape (n_features,), int8
+
+    Raises
+    ------
+    InputError
+        If a split in a feature with a direction takes zeros for missing values: then a value between others has its own
+        way.
     """
     first = int(forest.starts[tree])
     features = np.unique(forest.features[first : forest.starts[tree + 1]])

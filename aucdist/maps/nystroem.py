@@ -42,7 +42,10 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> ndarray:
 def median_distance(X: Any) -> float:
     """Return the median distance between unequal rows of X, of shape (n, n_features).
 
-    Raises InputError if all rows are equal.
+    Raises
+    ------
+    InputError
+        If all rows are equal.
     """
     squares = _square_distances(X, X)[np.triu_indices(X.shape[0], 1)]
     squares = squares[squares > 1e-12 * squares.max(initial=0.0)]
@@ -68,9 +71,14 @@ def _square_distances(X: Any, Z: Any) -> ndarray:
 class KernelBlock(Block):
     """A block of rows of the Gram matrix of a Gaussian kernel; its attribute `rows` holds the arguments of the kernel.
 
-    `vectors`, of shape (n_vectors, n_features): all rows of the fit, in the order of the Gram matrix.
-    `sigma`: width of the kernel, as in `gaussian_kernel`.
-    `at_once`: how many rows of the Gram matrix are computed at a time.
+    Attributes
+    ----------
+    vectors : object of shape (n_vectors, n_features)
+        All rows of the fit, in the order of the Gram matrix.
+    sigma : float
+        Width of the kernel, as in `gaussian_kernel`.
+    at_once : int
+        How many rows of the Gram matrix are computed at a time.
     """
 
     vectors: Any
@@ -80,7 +88,10 @@ class KernelBlock(Block):
     def chunks(self, positions: ndarray) -> Iterator[tuple[slice, ndarray]]:
         """Yield slices of `positions` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
 
-        `positions`, of shape (n,), int64: positions of rows in the block.
+        Parameters
+        ----------
+        positions : ndarray of shape (n,), int64
+            Positions of rows in the block.
         """
         for first in range(0, len(positions), self.at_once):
             part = slice(first, first + self.at_once)
@@ -89,7 +100,10 @@ class KernelBlock(Block):
     def scores(self, w: ndarray) -> ndarray:
         """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).
 
-        `w`: of shape (n_vectors,) or (n_vectors, n).
+        Parameters
+        ----------
+        w : ndarray
+            Of shape (n_vectors,) or (n_vectors, n).
         """
         out = np.empty((self.n_samples, *w.shape[1:]))
         for part, values in self.chunks(np.arange(self.n_samples)):
@@ -117,11 +131,18 @@ VALUES_AT_ONCE = 2**22
 class NystroemFeatures(FittedMap):
     """Landmarks and the matrix that makes features of the kernel values with them.
 
-    `shift` and `factor`, of shape (n_features_in,), float64: features are scaled as ``(x - shift) * factor``.
-    `landmarks`, of shape (n_landmarks, n_features_in), float64: scaled.
-    `sigma`: width of the kernel ``exp(-|x - x'|^2 / sigma^2)``.
-    `directions`: of shape (n_landmarks, n_directions), float64.
-    `linear`: "keep" or "drop".
+    Parameters
+    ----------
+    n_features_in : int
+    shift, factor : ndarray of shape (n_features_in,), float64
+        Features are scaled as ``(x - shift) * factor``.
+    landmarks : ndarray of shape (n_landmarks, n_features_in), float64
+        Scaled.
+    sigma : float
+        Width of the kernel ``exp(-|x - x'|^2 / sigma^2)``.
+    directions : ndarray of shape (n_landmarks, n_directions), float64
+    linear : str
+        "keep" or "drop".
     """
 
     n_features_in: int
@@ -175,7 +196,10 @@ class NystroemFeatures(FittedMap):
 def dense(block: Block) -> ndarray:
     """Return the rows as float64 of shape (n_samples, n_features).
 
-    Raises InputError if a value is missing.
+    Raises
+    ------
+    InputError
+        If a value is missing.
     """
     X = as_dense(block.X).astype(float, copy=False)
     if np.isnan(X).any():
@@ -262,7 +286,11 @@ class NystroemMap(Expander):
 def landmark_rows(blocks: Blocks, most: int) -> Block:
     """Return the rows of both classes with the smallest hashes of their ids, in the order of the hashes.
 
-    `most`: the largest number of rows. At most half of all rows are returned: half from each class, or the whole smaller class.
+    Parameters
+    ----------
+    blocks : Blocks
+    most : int
+        The largest number of rows. At most half of all rows are returned: half from each class, or the whole smaller class.
     """
     n = max(2, min(most, blocks.n_samples // 2))
     n_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))

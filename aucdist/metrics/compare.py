@@ -152,8 +152,14 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
 def auc_test(y: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:
     """Test by flipping signs whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
 
-    `y`: labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
+    Parameters
+    ----------
+    y : ndarray
+        Labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
         range.
+    first : ndarray
+    second : ndarray
+    level : float, default=0.95
     """
     return macro_auc_test((y == 1)[:, np.newaxis], first[:, np.newaxis], second[:, np.newaxis], level)
 

@@ -111,9 +111,21 @@ class Costs:
         """Return the cost of a wrong decision on each row: a miss of a positive row, and a false positive.
 
         `positive`, of shape (n_samples,), bool.
-        `column`, of shape (n_samples,), float64: the costs of the rows, which replace `COST_COLUMN`.
-        Returns float64 of shape (n_samples,).
-        Raises InputError if a column has another length.
+
+        Parameters
+        ----------
+        positive : ndarray
+        column : ndarray of shape (n_samples,), float64, optional
+            The costs of the rows, which replace `COST_COLUMN`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+
+        Raises
+        ------
+        InputError
+            If a column has another length.
         """
         columns = {}
         for name, value in vars(self).items():
@@ -132,8 +144,12 @@ class Costs:
 def check_costs_not_zero(of_negatives: float, of_positives: float, where: str = "") -> None:
     """Raise an InputError if wrong decisions on all rows of a class cost nothing, because no threshold is best then.
 
-    `of_negatives`, `of_positives`: what wrong decisions on all rows of a class cost together.
-    `where`: what the message begins with.
+    Parameters
+    ----------
+    of_negatives, of_positives : float
+        What wrong decisions on all rows of a class cost together.
+    where : str, default=""
+        What the message begins with.
     """
     for name, rows, total in (("false_positive", "negative", of_negatives), ("miss", "positive", of_positives)):
         if total == 0:
@@ -219,7 +235,13 @@ def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: flo
     raise it: the model overfits its training rows, and with `alerts` they would leave too few alerts among new rows. Where rows
     have weights and some scores are shared, all scores count as shared, because counts do not say how many rows have one.
 
-    `fitted`: of the same rows, by the model that is used.
+    Parameters
+    ----------
+    fitted : ScoreCounts
+        Of the same rows, by the model that is used.
+    threshold : float
+    name : str
+    value : float
     """
     if name in ("precision", "cost"):
         return threshold
@@ -417,9 +439,14 @@ def mean_cost(wrong: ndarray, cost: ndarray, weight: ndarray | None) -> float:
 class DecisionCosts:
     """The costs of the decisions on the rows of both classes, the positives first; ``+`` merges those of several parts.
 
-    `rows`: the number of rows of each class.
-    `largest`: the largest cost of a wrong decision on a row of the class.
-    `mistakes`: the costs of the wrong decisions.
+    Parameters
+    ----------
+    rows : ndarray
+        The number of rows of each class.
+    largest : ndarray
+        The largest cost of a wrong decision on a row of the class.
+    mistakes : sequence of ndarray
+        The costs of the wrong decisions.
     """
 
     rows: ndarray
@@ -430,8 +457,12 @@ class DecisionCosts:
     def of(cls, positive: ndarray, wrong: ndarray, cost: ndarray) -> "DecisionCosts":
         """Return the costs of the decisions of a threshold that was chosen on other rows.
 
-        `positive` and `wrong`, bool of shape (n_samples,): which rows are positive, and decided wrongly.
-        `cost`: as `Costs.of_rows` returns it.
+        Parameters
+        ----------
+        positive, wrong : bool of shape (n_samples,)
+            Which rows are positive, and decided wrongly.
+        cost : ndarray
+            As `Costs.of_rows` returns it.
         """
         classes = positive, ~positive
         largest = [cost[c].max(initial=0.0) for c in classes]

@@ -13,11 +13,20 @@ def pairs_won(starts, score, rank, weight, tree, sums):
     A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far, so
     that n rows of any number of grades take O(n log n) steps, and one group's sums carry no rounding of another's.
 
-    `starts`, of shape (n_groups + 1,), int64: where the rows of each group begin.
-    `score` and `weight`, of shape (n_rows,), float64: scores ascend within each group.
-    `rank`, of shape (n_rows,), int64: of each row's grade among those of its group, from 1.
-    `tree`, of shape (n_ranks + 1,), float64: workspace, for as many ranks as any group has.
-    `sums`, of shape (2, n_groups), float64: written.
+    Parameters
+    ----------
+    starts : ndarray of shape (n_groups + 1,), int64
+        Where the rows of each group begin.
+    score : ndarray of shape (n_rows,), float64
+        Scores ascend within each group.
+    rank : ndarray of shape (n_rows,), int64
+        Of each row's grade among those of its group, from 1.
+    weight : ndarray of shape (n_rows,), float64
+        Scores ascend within each group.
+    tree : ndarray of shape (n_ranks + 1,), float64
+        Workspace, for as many ranks as any group has.
+    sums : ndarray of shape (2, n_groups), float64
+        Written.
     """
     for g in range(starts.shape[0] - 1):
         size = 0

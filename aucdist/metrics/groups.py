@@ -310,7 +310,12 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
 def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[ndarray], ndarray]) -> ndarray:
     """Return the gain of the first k rows of each group.
 
-    `upto`: the sum of what the first places count, up to some weight. Rows of one group and one score share their places.
+    Parameters
+    ----------
+    rows : _Rows
+    k : float or None
+    upto : callable
+        The sum of what the first places count, up to some weight. Rows of one group and one score share their places.
     """
     differ = np.diff(rows.score) != 0
     differ[rows.starts[1:-1] - 1] = True

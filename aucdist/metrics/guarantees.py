@@ -149,8 +149,12 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
     share may have changed, and over how much, of likelihood ratios, each of which is a nonnegative supermartingale that
     begins at 1 (Ramdas and others, Statistical Science 38, 2023, 576-601).
 
-    `bad` and `rows`: of each batch.
-    `allowed`: above 0 and below 1.
+    Parameters
+    ----------
+    bad, rows : sequence of int
+        Of each batch.
+    allowed : float
+        Above 0 and below 1.
     """
     n_bad, n = (np.cumsum(np.asarray(column, dtype=np.float64)[::-1])[::-1] for column in (bad, rows))
     odds = allowed / (1.0 - allowed) * np.asarray(ODDS)

@@ -247,8 +247,15 @@ class SearchOptions(NamedTuple):
 def search_options(features: Any) -> SearchOptions:
     """Return the options of ``features="auto"``.
 
-    `features`: as an estimator or a configuration has it.
-    Raises InputError if `readable` is not true or false, there is no such metric, or it lacks a parameter or does not take one.
+    Parameters
+    ----------
+    features : object
+        As an estimator or a configuration has it.
+
+    Raises
+    ------
+    InputError
+        If `readable` is not true or false, there is no such metric, or it lacks a parameter or does not take one.
     """
     options = features if isinstance(features, Mapping) else {}
     parameters: dict[str, Any] = {

@@ -68,7 +68,10 @@ def delong_variance(counts: ScoreCounts) -> float:
     the placements of the positives over their number, plus the same for the negatives (DeLong, DeLong and
     Clarke-Pearson, Biometrics 44, 1988, 837-845).
 
-    `counts`: of at least two rows of each class, without weights, for which the estimate is not defined.
+    Parameters
+    ----------
+    counts : ScoreCounts
+        Of at least two rows of each class, without weights, for which the estimate is not defined.
     """
     pos, neg = class_counts(counts)
     area = auc(counts)

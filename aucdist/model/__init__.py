@@ -219,7 +219,11 @@ def load_model(url: str) -> LinearModel:
 def load_two_classes(url: str, purpose: str) -> LinearModel:
     """Read a model of two classes, or the class of a model of several that `url` names.
 
-    `purpose`: what needs a model of two classes, for the error. The rest is as in `load_model`.
+    Parameters
+    ----------
+    url : str
+    purpose : str
+        What needs a model of two classes, for the error. The rest is as in `load_model`.
     """
     model = load_model(url)
     if model.classes:

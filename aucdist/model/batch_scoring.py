@@ -50,10 +50,16 @@ Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
 class RowCosts:
     """How the column ``cost`` of scores comes about.
 
-    `cost`: ``false_positive`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
-    `labelled`: whether the labels of the rows are known.
-    `unknown`: why there are no costs; empty if there are.
-    `classes`: of a model of several, each of which has a column such as ``cost sports``.
+    Attributes
+    ----------
+    cost : dict of str to float or str
+        ``false_positive`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
+    labelled : bool
+        Whether the labels of the rows are known.
+    unknown : str
+        Why there are no costs; empty if there are.
+    classes : tuple of str
+        Of a model of several, each of which has a column such as ``cost sports``.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -85,8 +91,14 @@ class RowCosts:
 
         Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
 
-        `model`: gave the scores.
-        `schema`: of the rows as they were read.
+        Parameters
+        ----------
+        scores : pyarrow.Table
+        block : Block
+        model : LinearModel
+            Gave the scores.
+        schema : Schema
+            Of the rows as they were read.
         """
         if self.unknown:
             for name in self.columns:
@@ -144,8 +156,11 @@ class RowCosts:
     def mean_cost(self, parts: Sequence[Any]) -> Json:
         """Return the mean cost of a row.
 
-        Returns ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised
-            cost; ``why`` it is unknown. For several classes ``value`` is the sum over them, without an interval, and ``classes``
+        Returns
+        -------
+        dict
+            ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised cost;
+            ``why`` it is unknown. For several classes ``value`` is the sum over them, without an interval, and ``classes``
             has the same of each.
         """
         if self.unknown:
@@ -352,7 +367,10 @@ def plan_scoring(
 def read_scoring(output: str) -> Scoring:
     """Return the scoring whose scores are in a folder, complete or not.
 
-    Raises InputError if its file is missing or damaged.
+    Raises
+    ------
+    InputError
+        If its file is missing or damaged.
     """
     return replace(read_json(f"{output}/{IN_PROGRESS}", Scoring), output=output)
 
@@ -360,7 +378,10 @@ def read_scoring(output: str) -> Scoring:
 def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader | None:
     """Return the rows as a run found them that is to be resumed; None if there is none.
 
-    Raises InputError if the folder has other files.
+    Raises
+    ------
+    InputError
+        If the folder has other files.
     """
     earlier = read_scoring(output) if files.exists(f"{output}/{IN_PROGRESS}") else None
     if earlier and earlier.key == key and earlier.reader:
@@ -470,7 +491,10 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
 def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Return columns of a part as texts, with null for missing values. They need not be features.
 
-    Raises InputError if the rows have no such column.
+    Raises
+    ------
+    InputError
+        If the rows have no such column.
     """
     source = reader.source.model_copy(
         update={"label": None, "keep": columns, "categorical": columns, "missing": "keep"}

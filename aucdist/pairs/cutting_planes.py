@@ -392,7 +392,12 @@ class CuttingPlanes:
     ) -> tuple[float, float]:
         """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
 
-        `last_widths`: those of both bands at the last cut, where they are narrower now.
+        Parameters
+        ----------
+        sample : RowSample
+        move : ndarray
+        last_widths : tuple (float, float), optional
+            Those of both bands at the last cut, where they are narrower now.
         """
         current, penalty, widths = self.cuts.current, self.penalty, (self.cuts.pair_half_width, self.cuts.cutoff_width)
         slope_of_penalty = functools.partial(penalty.slope_along, current.w, move)

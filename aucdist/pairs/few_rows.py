@@ -179,7 +179,12 @@ class FewRows:
     def _distances(self, b: ndarray, u: ndarray, one: float) -> ndarray:
         """Return the distances of the variables from their bounds, or the changes of these for changes of the variables.
 
-        `one`: 1 for distances, 0 for their changes.
+        Parameters
+        ----------
+        b : ndarray
+        u : ndarray
+        one : float
+            1 for distances, 0 for their changes.
         """
         W, v, q = self.weights, self.weights_neg, self.target
         if not q:

@@ -107,7 +107,11 @@ class PairGroups:
     def keys_of(self, block: Block, label: int | None = None) -> tuple[ndarray, ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
 
-        `label`: only of rows with this one, -1 or +1; all by default.
+        Parameters
+        ----------
+        block : Block
+        label : int, optional
+            Only of rows with this one, -1 or +1; all by default.
         """
         counts = block.weights() > 0  # rows outside a fold have weight 0
         positions = np.flatnonzero(counts if label is None else counts & (block.y == label))

@@ -128,11 +128,17 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
 def arrange(order, group_numbers, starts, at, arranged):
     """Write positions sorted by group, in the given order within each group.
 
-    `order`, of shape (n,), int64: positions, such as those that sort scores.
-    `group_numbers`, of shape (n,), int32: the group of each position.
-    `starts`: of shape (n_groups + 1,), int64.
-    `at`, of shape (n_groups,), int64: workspace.
-    `arranged`, of shape (n,), int64: written.
+    Parameters
+    ----------
+    order : ndarray of shape (n,), int64
+        Positions, such as those that sort scores.
+    group_numbers : ndarray of shape (n,), int32
+        The group of each position.
+    starts : ndarray of shape (n_groups + 1,), int64
+    at : ndarray of shape (n_groups,), int64
+        Workspace.
+    arranged : ndarray of shape (n,), int64
+        Written.
     """
     for g in range(at.shape[0]):
         at[g] = starts[g]
@@ -194,9 +200,13 @@ def cut_groups(rows, shifts, search, row_slack, coefs, slope_sums):
 def sums_above(slope_sums, starts, out):
     """Write for each anchor the sums over the places above it in its group, added up from the last one down.
 
-    `slope_sums`, of shape (n_gaps, n), float64: from `cut_groups` or `ramp_sum`, of all rows.
-    `starts`: of shape (n_groups + 1,), int64.
-    `out`, of shape (n_anchors, n), float64: written.
+    Parameters
+    ----------
+    slope_sums : ndarray of shape (n_gaps, n), float64
+        From `cut_groups` or `ramp_sum`, of all rows.
+    starts : ndarray of shape (n_groups + 1,), int64
+    out : ndarray of shape (n_anchors, n), float64
+        Written.
     """
     for g in range(starts.shape[0] - 1):
         for c in range(out.shape[1]):
@@ -351,11 +361,16 @@ BITS = 16
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     """Count the rows whose key, an int64 in the order of the scores, begins with the bits of `prefix`, by the next 16 bits.
 
-    `scores` and `weights`: of shape (n_rows,), float64.
-    `prefix`, int: the bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48,
-        if there are none.
-    `shift`, int: 48, 32, 16 or 0: how many bits are below the 16 that are counted.
-    `weight_of_cell` and `rows_of_cell`, of shape (65536,), float64: added to; in the order of the scores.
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+    prefix : int
+        The bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48, if there are
+        none.
+    shift : int
+        48, 32, 16 or 0: how many bits are below the 16 that are counted.
+    weight_of_cell, rows_of_cell : ndarray of shape (65536,), float64
+        Added to; in the order of the scores.
     """
     first = shift + BITS >= 64
     for o in range(scores.shape[0]):

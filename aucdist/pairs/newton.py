@@ -595,7 +595,14 @@ def step_to_zero(slope: Callable[[float], float], first: float) -> float:
 def newton_step(pairs: Pairs, gradient: ndarray, w: ndarray, penalty: Penalty, damping: float) -> ndarray:
     """Return the step from w to the minimum of the quadratic model with an L2 penalty, within the cone of the signs.
 
-    `damping`: the mean of the second derivatives times this is added to lam.
+    Parameters
+    ----------
+    pairs : Pairs
+    gradient : ndarray
+    w : ndarray
+    penalty : Penalty
+    damping : float
+        The mean of the second derivatives times this is added to lam.
     """
     lam, signs = penalty.lam, penalty.signs
     if pairs.sample.is_dense:

@@ -76,7 +76,12 @@ class Penalty(ABC):
     def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
         """Return the w that minimises ``slope.w + penalty(w) + mu/2 |w - centre|^2`` over the cone.
 
-        `mu`: at least 0, and above 0 for a penalty with corners.
+        Parameters
+        ----------
+        slope : ndarray
+        centre : ndarray
+        mu : float
+            At least 0, and above 0 for a penalty with corners.
         """
 
     @abstractmethod

@@ -328,7 +328,12 @@ class PairProblem:
     def gradient(self, slopes: ndarray, scale: float = 1.0, step: float | None = None) -> ndarray:
         """Return the gradient of the mean times a factor, of shape (n_features,), from the slopes by the scores of the anchors.
 
-        `step`: where they were taken, if that becomes the current point; see `add_up_gradient`.
+        Parameters
+        ----------
+        slopes : ndarray
+        scale : float, default=1.0
+        step : float, optional
+            Where they were taken, if that becomes the current point; see `add_up_gradient`.
         """
         total: ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)
         return total * (self.sign * scale / self.pair_weight)

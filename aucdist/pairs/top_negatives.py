@@ -454,7 +454,12 @@ class CountedNegatives:
     ) -> Cutoff | None:
         """Return which negatives count at a step of the way; None for all.
 
-        `anchors`: the (mirrored) scores of all anchors at this step, and their weights, if they are at the client.
+        Parameters
+        ----------
+        blocks : Blocks
+        step : float or None
+        anchors : tuple (ndarray, ndarray), optional
+            The (mirrored) scores of all anchors at this step, and their weights, if they are at the client.
         """
         if not self.is_top_only:
             return None

@@ -48,9 +48,16 @@ def run_epoch(
 def epochs(blocks: Blocks, epoch: Epoch, w: ndarray, seed: int, *, first: int = 1) -> Iterator[Summary]:
     """Yield the sum of the blocks' summaries after each epoch, in which `w` is the averaged weights; it does not end.
 
-    `blocks`: blocks whose memories no other fit uses.
-    `w`: the weights to start from.
-    `first`: the number of the first epoch, on which the random numbers depend.
+    Parameters
+    ----------
+    blocks : Blocks
+        Blocks whose memories no other fit uses.
+    epoch : Epoch
+    w : ndarray
+        The weights to start from.
+    seed : int
+    first : int, default=1
+        The number of the first epoch, on which the random numbers depend.
     """
     for number in count(first):
         summary = blocks.reduce(run_epoch, epoch, w, blocks.n_samples, (seed, number))

@@ -33,13 +33,20 @@ LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
 class Terms(NamedTuple):
     """A link and its loss in the form that the kernels take.
 
-    `kind`: GEV, LOGIT or PROBIT.
-    `sign`: -1 if score and label change sign, else 1.
-    `xi`: shape of GEV; 0 for the other links.
-    `mean`: mean of the distribution.
-    `near` and `far`, of shape (n_intervals, DEGREE + 1), float64: only for GEV: the tables of `near_part` and
-        `far_part`, one polynomial per interval in a variable from -1 to 1.
-    `likelihood`: whether the loss is minus the log-likelihood; otherwise it is the calibrated loss.
+    Attributes
+    ----------
+    kind : int
+        GEV, LOGIT or PROBIT.
+    sign : float
+        -1 if score and label change sign, else 1.
+    xi : float
+        Shape of GEV; 0 for the other links.
+    mean : float
+        Mean of the distribution.
+    near, far : ndarray of shape (n_intervals, DEGREE + 1), float64
+        Only for GEV: the tables of `near_part` and `far_part`, one polynomial per interval in a variable from -1 to 1.
+    likelihood : bool
+        Whether the loss is minus the log-likelihood; otherwise it is the calibrated loss.
     """
 
     kind: int

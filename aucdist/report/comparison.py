@@ -25,8 +25,12 @@ MAX_TEXT = 60
 def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts]]) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 
-    `result`: the object that ``aucdist compare --json`` prints.
-    `curves`: name and test scores of each run of two classes.
+    Parameters
+    ----------
+    result : dict
+        The object that ``aucdist compare --json`` prints.
+    curves : sequence of tuple (str, ScoreCounts)
+        Name and test scores of each run of two classes.
     """
     runs, max_fpr = result["runs"], result.get("max_fpr")
     if "classes" in result:

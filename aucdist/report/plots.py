@@ -28,10 +28,17 @@ RARE_SHARE = 0.05
 def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = HEIGHT, /, **options: Any) -> str:
     """Return an accessible SVG element, in the colours and the font of the page.
 
-    `name`: unique on the page; every id in the element starts with it.
-    `title` and `description`: the text for screen readers.
-    `height`: in points, to a width of 360; a long legend makes it larger.
-    `options`: of the plot.
+    Parameters
+    ----------
+    name : str
+        Unique on the page; every id in the element starts with it.
+    title, description : str
+        The text for screen readers.
+    plot : Plot
+    height : float, default=HEIGHT
+        In points, to a width of 360; a long legend makes it larger.
+    **options : object
+        Of the plot.
     """
     plot(axes := Axes(), **options)
     drawn, height = axes.render(name, height)
@@ -60,9 +67,17 @@ def roc(
 ) -> None:  # fmt: skip
     """Plot the ROC curve, with a 95 % band around the test curve if its rows are not weighted.
 
-    `log_x`: whether false positive rates have a log scale.
-    `point`: False and true positive rate of the threshold.
-    `max_fpr`: the false positive rate up to which the model was trained.
+    Parameters
+    ----------
+    axes : object
+    train : ScoreCounts
+    test : ScoreCounts or None
+    log_x : bool
+        Whether false positive rates have a log scale.
+    point : tuple (float, float), optional
+        False and true positive rate of the threshold.
+    max_fpr : float, optional
+        The false positive rate up to which the model was trained.
     """
     smallest = _set_roc_axes(axes, test or train, log_x)
     if test is not None and not test.weighted:
@@ -163,8 +178,16 @@ def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> Non
 def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     """Plot observed against predicted probability in bins of nearly equal numbers of rows, with intervals without weights.
 
-    `counts`: counts of the predicted probabilities.
-    Raises InputError if a score is not a probability.
+    Parameters
+    ----------
+    axes : object
+    counts : ScoreCounts
+        Counts of the predicted probabilities.
+
+    Raises
+    ------
+    InputError
+        If a score is not a probability.
     """
     from aucdist.metrics.probability import reliability  # loads SciPy
 

@@ -102,7 +102,10 @@ class Report:
 def render_run_page(report: Report) -> str:
     """Return the page as HTML. Equal reports give equal text.
 
-    Raises InputError if the training or the test scores of two classes have one class only.
+    Raises
+    ------
+    InputError
+        If the training or the test scores of two classes have one class only.
     """
     values, search = _several(report) if "classes" in report.run else _two_classes(report), report.run.get("search")
     if search:

@@ -36,8 +36,15 @@ DIRECTION_MARKS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may 
 def search_section(search: Json) -> Json:
     """Return the variables of the section in the template.
 
-    `search`: the object that ``aucdist cv --json`` prints.
-    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first.
+    Parameters
+    ----------
+    search : dict
+        The object that ``aucdist cv --json`` prints.
+
+    Returns
+    -------
+    dict
+        ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first.
     """
     table = search["table"]
     metric, rows = find_metric(search["metric"]), table
@@ -94,12 +101,20 @@ def additive_section(
 
     ``pair_points`` has the fewest and the most points that each interaction adds to those of the shapes.
 
-    `parts`: the model taken apart (`aucdist.maps.explain`).
-    `schema`: the names of the features. The categories of a column are one figure, if no shape has a band or a direction.
-    `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
-    `bands`: the lowest and the highest value of other fits in each bin of each shape.
-    `n_halves`: the number of fits, each to a half of the training rows.
-    `n_rows`: the number of training rows.
+    Parameters
+    ----------
+    parts : object
+        The model taken apart (`aucdist.maps.explain`).
+    schema : Schema
+        The names of the features. The categories of a column are one figure, if no shape has a band or a direction.
+    directions : ndarray of shape (n_features,), or None
+        +1 where the score may only rise in a feature, -1 where it may only fall.
+    bands : sequence of tuple (ndarray, ndarray) or None
+        The lowest and the highest value of other fits in each bin of each shape.
+    n_halves : int or None
+        The number of fits, each to a half of the training rows.
+    n_rows : int
+        The number of training rows.
     """
     features = schema.feature_names
     categories = {} if bands or (directions is not None and directions.any()) else schema.categories
@@ -219,10 +234,18 @@ def shape_plot(
 ) -> None:  # fmt: skip
     """Plot a feature's contribution as steps in the feature's units, with the rows' histogram beneath.
 
-    `axes`: ours, or those of matplotlib.
-    `reach`: the largest absolute contribution of any feature: all plots have one scale.
-    `band`: the lowest and the highest contribution of other fits in each bin.
-    `n_rows`: the number of training rows, where steps with few of them are to be thin.
+    Parameters
+    ----------
+    axes : object
+        Ours, or those of matplotlib.
+    shape : object
+    name : str
+    reach : float
+        The largest absolute contribution of any feature: all plots have one scale.
+    band : tuple (ndarray, ndarray), optional
+        The lowest and the highest contribution of other fits in each bin.
+    n_rows : float, default=math.inf
+        The number of training rows, where steps with few of them are to be thin.
     """
     low, edges, ends = -1.08 * reach, shape.edges, shape.extremes
     # an older model does not know its ends: the mean of an outer bin is then in its middle
@@ -264,8 +287,15 @@ def interaction_plot(
 ) -> None:
     """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features.
 
-    `distinct`: the values of each feature whose bins have one value each.
-    `reach`: the largest absolute contribution of any interaction: all heat maps have one scale of colours.
+    Parameters
+    ----------
+    axes : object
+    interaction : object
+    names : sequence of str
+    distinct : mapping of str to ndarray
+        The values of each feature whose bins have one value each.
+    reach : float
+        The largest absolute contribution of any interaction: all heat maps have one scale of colours.
     """
     for (row, column), value in np.ndenumerate(interaction.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])

@@ -181,8 +181,12 @@ class Axes:
     def render(self, name: str, height: float) -> tuple[str, float]:
         """Return the content of the SVG element (legend, grid with numbers, drawings), and its height.
 
-        `name`: unique on the page.
-        `height`: the least height; a long legend needs more.
+        Parameters
+        ----------
+        name : str
+            Unique on the page.
+        height : float
+            The least height; a long legend needs more.
         """
         x, y = self.x, self.y
         x.settle()

@@ -36,7 +36,10 @@ GUARANTEES = {
 def summary_rows(run: Json) -> list[tuple[str, str]]:
     """Return (label, value) for the summary table of a run, of two classes or of several.
 
-    `run`: the object that ``aucdist train --json`` prints.
+    Parameters
+    ----------
+    run : dict
+        The object that ``aucdist train --json`` prints.
     """
     metrics, classes = run["metrics"], run.get("classes")
     passes = f"{number_text(run['passes'], 6)} pass{'es' * (run['passes'] != 1)}"
@@ -101,7 +104,10 @@ def _rows_text(run: Json, part: str) -> str:
 def group_rows(groups: Json) -> list[tuple[str, str]]:
     """Return (label, value) for the groups of a run: how many have pairs, and the metrics of those of the test rows.
 
-    `groups`: ``groups`` of the object that ``aucdist train --json`` prints.
+    Parameters
+    ----------
+    groups : dict
+        ``groups`` of the object that ``aucdist train --json`` prints.
     """
     from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
 
@@ -171,7 +177,10 @@ def _beside_target(point: Json) -> str:
 def operating_points_text(classes: Sequence[Json]) -> str:
     """Describe the results of the thresholds of several classes in sentences.
 
-    `classes`: ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
+    Parameters
+    ----------
+    classes : sequence of dict
+        ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
     """
     points = [row["operating_point"] for row in classes]
     recalls, kept = [point["recall"]["value"] for point in points], ""
@@ -191,9 +200,13 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
     """Return (label, text) for a threshold: its result, how it was set, and other models with the same number of alerts.
 
-    `point`: ``operating_point`` of the object that ``aucdist train --json`` prints. Its target may be empty, as with the default
+    Parameters
+    ----------
+    point : dict
+        ``operating_point`` of the object that ``aucdist train --json`` prints. Its target may be empty, as with the default
         threshold.
-    `baselines`: those of the run.
+    baselines : sequence of dict, default=()
+        Those of the run.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
     flagged = f"{share} of the {rows} rows"
@@ -279,7 +292,10 @@ def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) ->
 def search_verdict(search: Json) -> str:
     """Return the result of a search as a sentence.
 
-    `search`: the object that ``aucdist cv --json`` prints.
+    Parameters
+    ----------
+    search : dict
+        The object that ``aucdist cv --json`` prints.
     """
     from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
 
@@ -318,7 +334,10 @@ def value_text(value: Any) -> str:
 def certificate_text(certificate: Json) -> str:
     """Describe the result of a certificate, as a predicate after "the objective is".
 
-    `certificate`: with ``primal`` and ``dual``.
+    Parameters
+    ----------
+    certificate : dict
+        With ``primal`` and ``dual``.
     """
     excess = proved_excess(certificate)
     if excess is None:
@@ -343,8 +362,11 @@ def objectives_text(run: Json) -> str:
 def directions_text(free: Json) -> str:
     """Describe the cost of monotonic constraints in a sentence.
 
-    `free`: ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of
-        the model.
+    Parameters
+    ----------
+    free : dict
+        ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of the
+        model.
     """
     monotone = free["monotone"]
     less = 100.0 * (1.0 - free["objective"] / monotone["objective"]) if monotone["objective"] > 0.0 else 0.0
@@ -412,9 +434,16 @@ def count_text(number: float) -> str:
 def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str = "", *, significant: bool) -> str:
     """Describe in a sentence which of two models has the higher metric, by how much, and whether the difference is significant.
 
-    `names`: of the models; the difference is the first minus the second.
-    `test`: ``value``, ``low`` and ``high`` of the difference.
-    `p`: what follows the interval.
+    Parameters
+    ----------
+    metric : str
+    names : tuple (str, str)
+        Of the models; the difference is the first minus the second.
+    test : dict
+        ``value``, ``low`` and ``high`` of the difference.
+    p : str, default=""
+        What follows the interval.
+    significant : bool
     """
     value, ends = test["value"], (test["low"], test["high"])
     if value == 0:
@@ -509,7 +538,11 @@ FILTERS = {
 def render_template(template: Path, **values: Any) -> str:
     """Return a page rendered from a template.
 
-    `template`: an HTML template, which may extend ``base.html`` of this folder.
+    Parameters
+    ----------
+    template : Path
+        An HTML template, which may extend ``base.html`` of this folder.
+    **values : object
     """
     page = _environment(template.parent).get_template(template.name).render(**values)
     # names of files and features may contain lone surrogates, which have no UTF-8 encoding

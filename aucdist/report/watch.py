@@ -66,7 +66,11 @@ def _interval(value: dict[str, float]) -> str:
 def render_watch_page(title: str, records: Sequence[Json]) -> str:
     """Return the page as HTML. Equal records give equal text.
 
-    `records`: the records of the batches, the first one first, each with ``performance``, None without labels.
+    Parameters
+    ----------
+    title : str
+    records : sequence of dict
+        The records of the batches, the first one first, each with ``performance``, None without labels.
     """
     psi = [record["comparison"]["score"]["psi"] for record in records]
     several = any("scores" in record["comparison"] for record in records)
@@ -138,7 +142,14 @@ def _series(
 ) -> Json:
     """Return the picture of a series, from 0 to its largest value or to twice the alarm threshold.
 
-    `alarmed`: whether each value raised an alarm; of a feature, what the alarms are about.
+    Parameters
+    ----------
+    name : str
+    last : str
+    values : sequence of float or None
+    alarmed : sequence
+        Whether each value raised an alarm; of a feature, what the alarms are about.
+    least : float or None
     """
     high = max([*(v for v in values if v is not None), 2.0 * (least or 0.005)])
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}

@@ -466,7 +466,11 @@ def try_settings(
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Setting]:
     """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
-    `estimator`: an unfitted estimator with ``features="auto"``, or with a mapping that says more.
+    Parameters
+    ----------
+    estimator : BlockClassifier
+        An unfitted estimator with ``features="auto"``, or with a mapping that says more.
+    rows : AnyBlocks
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
     chosen = choose_features(

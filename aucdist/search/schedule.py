@@ -72,7 +72,15 @@ def halve(
     resource. Each stage keeps the best ``ceil(n / factor)`` settings and gives them ``factor`` times the passes, until one is
     left or the estimator's own `max_passes` are reached. The settings that are left are fitted with `max_passes`.
 
-    `halving`: the passes of the first stage, and the factor.
+    Parameters
+    ----------
+    estimator : BlockClassifier
+    settings : sequence of Setting
+    folds : sequence of Fold
+    metric : Metric
+    run_jobs : RunJobs
+    halving : tuple (int, int)
+        The passes of the first stage, and the factor.
     """
     rows = dict[int, SettingScores]()
     alive, (passes, factor) = list(range(len(settings))), halving

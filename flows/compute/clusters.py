@@ -61,9 +61,14 @@ REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 class Workers:
     """The workers of a run: this process, or those of a Dask cluster.
 
-    `client`: the Dask client; None if this process does all work.
-    `scratch`: a folder or URL that every worker can read and write; empty without a client.
-    `n_jobs`: without a client, the number of threads that work on blocks; -1 means one for each core.
+    Attributes
+    ----------
+    client : object
+        The Dask client; None if this process does all work.
+    scratch : str
+        A folder or URL that every worker can read and write; empty without a client.
+    n_jobs : int
+        Without a client, the number of threads that work on blocks; -1 means one for each core.
     """
 
     client: Any = None
@@ -73,7 +78,10 @@ class Workers:
     def parallel_map(self, observer: RunObserver | None = None) -> ParallelMap:
         """Return a `map` over the workers (or in this process) with results in order.
 
-        `observer`: is called with the number of finished items after each.
+        Parameters
+        ----------
+        observer : RunObserver, optional
+            Is called with the number of finished items after each.
         """
 
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
@@ -109,11 +117,24 @@ def choose_cache(
 ) -> tuple[bool, str]:
     """Decide whether blocks are streamed, and give the reason.
 
-    `mode`: {"auto", "memory", "stream"}.
-    `n_bytes` and `largest_block`: bytes that all blocks take in memory, and the largest of them.
-    `worker_memory`: of each worker: its memory limit in bytes (0: none), and its threads.
-    Returns `stream`; `why`, the rest of a sentence whose subject is the rows.
-    Raises InputError if a worker has too little memory even to stream.
+    Parameters
+    ----------
+    mode : CacheMode
+        {"auto", "memory", "stream"}.
+    n_bytes, largest_block : int
+        Bytes that all blocks take in memory, and the largest of them.
+    worker_memory : sequence of tuple (int, int)
+        Of each worker: its memory limit in bytes (0: none), and its threads.
+
+    Returns
+    -------
+    tuple (bool, str)
+        `stream`; `why`, the rest of a sentence whose subject is the rows.
+
+    Raises
+    ------
+    InputError
+        If a worker has too little memory even to stream.
     """
     from dask.utils import format_bytes
 
@@ -153,10 +174,20 @@ def threads_that_fit(n_jobs: int, largest_block: int) -> int:
 def open_cluster(config: ClusterConfig, name: str, observer: RunObserver | None = None) -> Iterator[Workers]:
     """Connect to a cluster or start one, and yield its workers. Afterwards, release the cluster and its scratch folder.
 
-    `name`: of the run; names the scratch folder, and a cluster that is started for it.
-    `observer`: is called with a remark for each worker that is lost.
-    Raises InputError if the cluster cannot be reached or started, or runs other versions.
-    Raises RunError if workers do not come in time.
+    Parameters
+    ----------
+    config : ClusterConfig
+    name : str
+        Of the run; names the scratch folder, and a cluster that is started for it.
+    observer : RunObserver, optional
+        Is called with a remark for each worker that is lost.
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be reached or started, or runs other versions.
+    RunError
+        If workers do not come in time.
     """
     if isinstance(config, NoCluster):
         yield Workers(n_jobs=config.n_jobs)
@@ -195,7 +226,10 @@ def fixed_worker_set(config: ClusterConfig, workers: Workers, n_blocks: int) -> 
 
     A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.
 
-    Raises RunError if workers do not come in time.
+    Raises
+    ------
+    RunError
+        If workers do not come in time.
     """
     if isinstance(config, NoCluster | LocalClusterConfig):
         yield
@@ -214,8 +248,16 @@ def fixed_worker_set(config: ClusterConfig, workers: Workers, n_blocks: int) -> 
 def s3_as_configured(config: Any, observer: RunObserver) -> Iterator[None]:
     """Set the environment variables of an S3 configuration while the context lasts.
 
-    `config`: has `s3`, and perhaps `cluster`: workers that are already running, or in pods, have their own environment.
-    Raises InputError if the Prefect block does not exist or has no credentials.
+    Parameters
+    ----------
+    config : object
+        Has `s3`, and perhaps `cluster`: workers that are already running, or in pods, have their own environment.
+    observer : RunObserver
+
+    Raises
+    ------
+    InputError
+        If the Prefect block does not exist or has no credentials.
     """
     changes, cluster = environment_of(config.s3), getattr(config, "cluster", None)
     if changes and not isinstance(cluster, NoCluster | LocalClusterConfig | None):
@@ -328,8 +370,17 @@ class Stages:
 def started(config: Any, name: str, observer: RunObserver) -> Iterator[tuple[Stages, Workers]]:
     """Configure S3 and open the cluster of a command while the context lasts, and yield its stages and the workers.
 
-    `config`: has `cluster` and `s3`.
-    Raises InputError and RunError as `open_cluster` and `s3_as_configured`.
+    Parameters
+    ----------
+    config : object
+        Has `cluster` and `s3`.
+    name : str
+    observer : RunObserver
+
+    Raises
+    ------
+    InputError, RunError
+        As `open_cluster` and `s3_as_configured`.
     """
     stages = Stages(observer)
     with s3_as_configured(config, observer), open_cluster(config.cluster, name, observer) as workers:
@@ -342,9 +393,17 @@ class ResultCache:
     A result is stored under a label and the digest of this version of aucdist, of `common` and of its task. So a changed
     configuration, data set or version computes again what it changes, and nothing else.
 
-    `url`: a path or a URL; the folder is made with the first result.
-    `common`: what all tasks share, as JSON values.
-    Raises InputError if the folder cannot be listed.
+    Parameters
+    ----------
+    url : str
+        A path or a URL; the folder is made with the first result.
+    *common : object
+        What all tasks share, as JSON values.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be listed.
     """
 
     def __init__(self, url: str, *common: Any):
@@ -356,8 +415,12 @@ class ResultCache:
     def get(self, label: str, task: Any) -> Any:
         """Return the result of a task, or None if it is not in the cache, or damaged there.
 
-        `label`: a readable beginning of the file's name, which may have folders.
-        `task`: what determines the result beyond what all tasks share, as JSON values.
+        Parameters
+        ----------
+        label : str
+            A readable beginning of the file's name, which may have folders.
+        task : object
+            What determines the result beyond what all tasks share, as JSON values.
         """
         file = self._file(label, task)
         if file not in self._files:

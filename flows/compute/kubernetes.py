@@ -44,9 +44,12 @@ log = logging.getLogger(__name__)
 class Api:
     """The API server, for one namespace; found by `KUBECONFIG`, by ``~/.kube/config``, or by the environment of a pod.
 
-    Raises InputError from every method if there is no server, it rejects the credentials or the request, or has no
-        Dask operator.
-    Raises RunError from every method if it failed.
+    Raises
+    ------
+    InputError
+        From every method if there is no server, it rejects the credentials or the request, or has no Dask operator.
+    RunError
+        From every method if it failed.
     """
 
     def __init__(self, namespace: str):
@@ -189,9 +192,18 @@ of a new pod yet. ErrImagePull may be a registry that is down for a moment."""
 def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
     """Create a cluster and yield a client when its first workers are connected; the cluster is removed afterwards.
 
-    `run`: the name of the run; the cluster is named after it, unless the configuration names it.
-    Raises InputError if the cluster cannot be created as configured.
-    Raises RunError if it does not start in time; the message has the reasons that Kubernetes gives.
+    Parameters
+    ----------
+    config : KubernetesConfig
+    run : str
+        The name of the run; the cluster is named after it, unless the configuration names it.
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be created as configured.
+    RunError
+        If it does not start in time; the message has the reasons that Kubernetes gives.
     """
     api = Api(config.namespace)
     name = config.name or cluster_name(run)
@@ -340,8 +352,14 @@ TLS_FILES = (f"{TLS_FOLDER}/ca.crt", f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls
 def manifests_of(config: KubernetesConfig, name: str, labels: dict[str, str], owner: Json | None) -> list[Json]:
     """Return the DaskCluster and, if the number of workers is not fixed, its DaskAutoscaler.
 
-    `labels`: the labels of the cluster, which the operator also gives to its pods and services.
-    `owner`: an owner reference; Kubernetes removes the cluster with its owner.
+    Parameters
+    ----------
+    config : KubernetesConfig
+    name : str
+    labels : dict of str to str
+        The labels of the cluster, which the operator also gives to its pods and services.
+    owner : dict or None
+        An owner reference; Kubernetes removes the cluster with its owner.
     """
     address = address_of(config, name)
     metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}

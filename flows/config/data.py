@@ -242,7 +242,10 @@ def batch_name(data: UnlabelledRef) -> str:
 def configured_source(config: DataConfig) -> Source:
     """Return the source of the training data, with the positive class and the groups that the configuration names.
 
-    Raises InputError if rows have groups already.
+    Raises
+    ------
+    InputError
+        If rows have groups already.
     """
     source = source_of(config)
     changes: Json = {} if config.positive is None else {"positive": config.positive}
@@ -272,14 +275,26 @@ def source_from_name(
 ) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
 
-    `data`: a name of the catalog; a YAML file with the keys of a source; or a path or URL, whose suffix or first bytes
-        give the format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
-    `settings`: changes to the source, each ``key=value`` with a value in YAML.
-    `labelled`: False for rows that are only scored: their source need not name a label column.
-    `label`: the label column: a name, or a position if there is no header.
-    `positive`: the positive class, as the file spells it.
-    `trained`: a model, whose training rows tell the format of a file that has no suffix.
-    Raises InputError if there is no such data set, or if its source is wrong.
+    Parameters
+    ----------
+    data : str
+        A name of the catalog; a YAML file with the keys of a source; or a path or URL, whose suffix or first bytes give the
+        format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
+    settings : sequence of str, default=()
+        Changes to the source, each ``key=value`` with a value in YAML.
+    labelled : bool, default=True
+        False for rows that are only scored: their source need not name a label column.
+    label : str, optional
+        The label column: a name, or a position if there is no header.
+    positive : str, optional
+        The positive class, as the file spells it.
+    trained : str, optional
+        A model, whose training rows tell the format of a file that has no suffix.
+
+    Raises
+    ------
+    InputError
+        If there is no such data set, or if its source is wrong.
     """
     entry = _entry(data)
     for setting in settings:

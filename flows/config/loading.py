@@ -28,13 +28,22 @@ RUN_NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-
 class Cli:
     """How a field of a command's model is given on the command line; without such a note it is an option of its own name.
 
-    `place`: of an argument among the arguments, from 1; 0 for an option.
-    `flag`: the name of the option, if it is not that of the field.
-    `metavar`: what stands for the value in the help.
-    `data`: the value is a data set, which `flows.config.data.source_from_name` finds, and ``--set`` changes its keys.
-    `labelled`: the rows of the data set need a label.
-    `required`: the command line has to give it, although a configuration may say it in another way.
-    `hidden`: only a configuration can give it.
+    Attributes
+    ----------
+    place : int
+        Of an argument among the arguments, from 1; 0 for an option.
+    flag : str
+        The name of the option, if it is not that of the field.
+    metavar : str
+        What stands for the value in the help.
+    data : bool
+        The value is a data set, which `flows.config.data.source_from_name` finds, and ``--set`` changes its keys.
+    labelled : bool
+        The rows of the data set need a label.
+    required : bool
+        The command line has to give it, although a configuration may say it in another way.
+    hidden : bool
+        Only a configuration can give it.
     """
 
     place: int = 0
@@ -170,7 +179,10 @@ for _kind in (_Loader, _Dumper):
 def parse_yaml(text: str | bytes, where: str) -> Any:
     """Parse YAML, bytes of which are UTF-8 or UTF-16; `where` names the text in the error.
 
-    Raises InputError if it is not valid, too deep, or so full of aliases that it would fill the memory.
+    Raises
+    ------
+    InputError
+        If it is not valid, too deep, or so full of aliases that it would fill the memory.
     """
     try:
         return _expanded(yaml.load(text, _Loader), itertools.count())
@@ -198,7 +210,10 @@ def _expanded(content: Any, count: Iterator[int], depth: int = 0) -> Any:
 def find_config(config: str, kind: str = "train") -> Path:
     """Return the file of a configuration, given as a path or as a name in ``configs/<kind>``.
 
-    Raises InputError if there is none.
+    Raises
+    ------
+    InputError
+        If there is none.
     """
     path = Path(config)
     if path.is_file():
@@ -243,11 +258,22 @@ class RunOptions(FileOptions):
 def load_config(model: type[Config], kind: str, config: str, settings: Sequence[str], output: str | None) -> Config:
     """Read a configuration.
 
-    `kind`: the project's own configurations are in ``configs/<kind>``.
-    `config`: a path, or a name in that folder.
-    `settings`: changes, each ``key.sub=value`` with a value in YAML.
-    `output`: replaces ``output``.
-    Raises InputError if something in it is wrong; the message names the file and the key.
+    Parameters
+    ----------
+    model : type
+    kind : str
+        The project's own configurations are in ``configs/<kind>``.
+    config : str
+        A path, or a name in that folder.
+    settings : sequence of str
+        Changes, each ``key.sub=value`` with a value in YAML.
+    output : str or None
+        Replaces ``output``.
+
+    Raises
+    ------
+    InputError
+        If something in it is wrong; the message names the file and the key.
     """
     path = find_config(config, kind)
     return config_of(model, read_mapping(path), str(path), path.parent, settings, output)
@@ -258,8 +284,16 @@ def config_of(
 ) -> Config:
     """Return the configuration of the content of a YAML file. Parameters and errors as `load_config`.
 
-    `where`: names the file in errors.
-    `folder`: where relative paths are looked up first.
+    Parameters
+    ----------
+    model : type
+    raw : dict
+    where : str
+        Names the file in errors.
+    folder : Path
+        Where relative paths are looked up first.
+    settings : sequence of str
+    output : str or None
     """
     for setting in settings:
         apply_setting(raw, setting)
@@ -271,9 +305,19 @@ def config_of(
 def validated(model: type[Config], content: Any, where: str, options: Mapping[str, str] = {}) -> Config:
     """Return the configuration of parsed content.
 
-    `options`: the option of the command line that gives a key. Of a key that is missing, the error shows the first of the
+    Parameters
+    ----------
+    model : type
+    content : object
+    where : str
+    options : mapping of str to str, default={}
+        The option of the command line that gives a key. Of a key that is missing, the error shows the first of the
         `examples` of its field.
-    Raises InputError if something in it is wrong; the message has a line for each wrong key, and `where` in each line.
+
+    Raises
+    ------
+    InputError
+        If something in it is wrong; the message has a line for each wrong key, and `where` in each line.
     """
     try:
         return model.model_validate(content)
@@ -306,7 +350,10 @@ def find_sources(content: Any, folder: Path) -> Any:
     They are looked up in the folder of the file, then in the current folder, then below AUCDIST_DATA. Sources of the format
     ``embedded`` have no files.
 
-    Raises InputError if a path is in none of them; the message lists what was tried.
+    Raises
+    ------
+    InputError
+        If a path is in none of them; the message lists what was tried.
     """
     if isinstance(content, list):
         return [find_sources(value, folder) for value in content]

@@ -105,8 +105,16 @@ class ModelConfig(Strict):
 def check_estimator(model: Any, *, missing: bool) -> None:
     """Check that a run folder, which has a weight for each feature, can hold an estimator, and that the rows can be fitted.
 
-    `missing`: whether the rows may have missing values.
-    Raises InputError if its kernel is not linear, or it has no place for missing values; the message says what to do instead.
+    Parameters
+    ----------
+    model : object
+    missing : bool
+        Whether the rows may have missing values.
+
+    Raises
+    ------
+    InputError
+        If its kernel is not linear, or it has no place for missing values; the message says what to do instead.
     """
     from aucdist.estimators.tables import allows_missing
 
@@ -229,7 +237,10 @@ class OperatingPointConfig(Strict):
     def requirement(self, rows_per_day: float | None) -> Json:
         """Return the target by its name, alerts as a share of the rows.
 
-        Raises InputError if alerts are counted by the day, and it is not known how many rows a day has.
+        Raises
+        ------
+        InputError
+            If alerts are counted by the day, and it is not known how many rows a day has.
         """
         requirement = {name: value for name, value in self.options.items() if name not in ("per", "confidence")}
         if self.per is None or self.alerts is None:

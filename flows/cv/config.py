@@ -172,11 +172,16 @@ class CvConfig(RunConfig):
         Unless a metric is given, it is that of the pairs within groups where there are some, and with `features: auto` what
         `aucdist.search.auto.default_metric` says.
 
-        `size`: ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest
-            one.
-        `note`: takes a sentence on a map that cannot be tried here.
-        `grouped`: whether rows have groups.
-        `lowest_grade`: where labels are grades.
+        Parameters
+        ----------
+        size : mapping of str to int
+            ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one.
+        note : callable
+            Takes a sentence on a map that cannot be tried here.
+        grouped : bool
+            Whether rows have groups.
+        lowest_grade : float or None
+            Where labels are grades.
         """
         by_default = "metric" not in self.model_fields_set
         if not self.model.chooses_features:

@@ -35,10 +35,18 @@ _BLOCKS: dict[str, list[Block]] = {}
 class JobSettings:
     """The settings that all jobs of a search share.
 
-    `estimator`: unfitted, with the parameters that no setting changes.
-    `encoding`: None if the rows are already encoded.
-    `seed`: of the folds; random solvers get theirs from it, unless the estimator has one.
-    `sets`: the classes that are each fitted against the rest; None for two classes.
+    Attributes
+    ----------
+    estimator : object
+        Unfitted, with the parameters that no setting changes.
+    metric : Metric
+    encoding : FeatureEncoding or None
+        None if the rows are already encoded.
+    seed : int
+        Of the folds; random solvers get theirs from it, unless the estimator has one.
+    names : tuple of str
+    sets : LabelSets or None
+        The classes that are each fitted against the rest; None for two classes.
     """
 
     estimator: Any
@@ -66,10 +74,21 @@ class JobSettings:
 def fit_job(job: FitJob, masks: FoldMasks, settings: JobSettings, rows: AnyBlocks, each: EachBlock) -> list[FoldScore]:
     """Run a job on the original blocks, where rows outside the fold have weight 0.
 
-    `masks`: the rows of the fold.
-    `rows`: all rows of the search.
-    `each`: applies a function to each of their blocks; the encoding learns by it from the training rows of the fold.
-    Returns one for each setting; see `aucdist.search.fold_scores.score_settings`.
+    Parameters
+    ----------
+    job : FitJob
+    masks : FoldMasks
+        The rows of the fold.
+    settings : JobSettings
+    rows : AnyBlocks
+        All rows of the search.
+    each : EachBlock
+        Applies a function to each of their blocks; the encoding learns by it from the training rows of the fold.
+
+    Returns
+    -------
+    list of FoldScore
+        One for each setting; see `aucdist.search.fold_scores.score_settings`.
     """
     preprocessor = None
     if settings.encoding is not None:
@@ -84,10 +103,20 @@ def fit_on_worker(
 ) -> list[FoldScore]:
     """Run a job on a worker that has all rows. The first job of a search reads them, and they stay for the others.
 
-    `job`, `masks` and `settings`: as for `fit_job`.
-    `search`: a name that no other search has.
-    `loader`: ``loader(item) -> Block``.
-    `items`: its argument for each block.
+    Parameters
+    ----------
+    job : FitJob
+        As for `fit_job`.
+    masks : FoldMasks
+        As for `fit_job`.
+    settings : JobSettings
+        As for `fit_job`.
+    search : str
+        A name that no other search has.
+    loader : Loader
+        ``loader(item) -> Block``.
+    items : sequence
+        Its argument for each block.
     """
     if search not in _BLOCKS:
         _BLOCKS.clear()
@@ -155,7 +184,11 @@ def run_on_workers(
 def _as_done(jobs: Sequence[FitJob], submit: Callable[[FitJob, Any], Any]) -> JobResults:
     """Yield the results of jobs as they finish.
 
-    `submit`: ``submit(job, before)`` returns a future of the job; `before` is that of its first attempt, or None.
+    Parameters
+    ----------
+    jobs : sequence of FitJob
+    submit : callable
+        ``submit(job, before)`` returns a future of the job; `before` is that of its first attempt, or None.
     """
     done: queue.SimpleQueue[int] = queue.SimpleQueue()
     running: dict[int, tuple[Any, bool]] = {}

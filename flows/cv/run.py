@@ -41,10 +41,18 @@ from flows.train.run import Opened, fit_and_publish
 class SearchRows(NamedTuple):
     """The data of a search.
 
-    `rows`: as they were read, not encoded.
-    `grouped`: whether the source says which rows are of one group.
-    `lowest_grade`: of all rows, where labels are grades.
-    `classes`: where each class is fitted against the rest.
+    Attributes
+    ----------
+    rows : TrainTestRows
+        As they were read, not encoded.
+    data : DataConfig
+    folds : Folds
+    grouped : bool
+        Whether the source says which rows are of one group.
+    lowest_grade : float or None
+        Of all rows, where labels are grades.
+    classes : SearchedClasses or None
+        Where each class is fitted against the rest.
     """
 
     rows: TrainTestRows
@@ -81,8 +89,15 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
 
     Neither the encoding nor the choice of parameters learns from a fold's held-out rows, nor from the test rows.
 
-    Returns the source, and its rows divided into folds if this process has them: errors show before a cluster starts.
-    Raises InputError if the data or the folds cannot be made as configured.
+    Returns
+    -------
+    tuple (RowSource, SearchRows or None)
+        The source, and its rows divided into folds if this process has them: errors show before a cluster starts.
+
+    Raises
+    ------
+    InputError
+        If the data or the folds cannot be made as configured.
     """
     data, by_time = config.data, config.folds.time
     if by_time is not None and data.test is not None and data.test.time in (by_time, by_time.removesuffix(".days")):
@@ -161,9 +176,17 @@ def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
 
-    Returns the results of the folds, and as ``refit`` what ``aucdist train --json`` prints.
-    Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
-    Raises RunError if every setting failed; the results of finished jobs are in the cache.
+    Returns
+    -------
+    dict
+        The results of the folds, and as ``refit`` what ``aucdist train --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If the configuration, the data or the folds are wrong; nothing has been written then.
+    RunError
+        If every setting failed; the results of finished jobs are in the cache.
     """
     result, summary = fit_and_publish(
         config, timestamped(f"{config.name}-cv"), "aucdist cv", open_search_rows, observer
@@ -199,8 +222,15 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Setting, Json]:
     """Score every setting on every fold, and choose.
 
-    Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, as JSON values.
-    Raises RunError if every setting failed.
+    Returns
+    -------
+    tuple (Setting, dict)
+        The chosen parameters, and what ``aucdist cv --json`` prints of the search, as JSON values.
+
+    Raises
+    ------
+    RunError
+        If every setting failed.
     """
     start = time.perf_counter()
     metric, folds = config.named_metric, rows.folds
@@ -249,8 +279,16 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
 class JobRunner:
     """Reads the results of jobs from the cache or runs them, stores the results, and reports progress.
 
-    `train`: all training rows, as `SearchRows.training_rows` returned them.
-    `placement`: {"tasks", "masks"}.
+    Parameters
+    ----------
+    config : CvConfig
+    rows : SearchRows
+    train : LazyRows
+        All training rows, as `SearchRows.training_rows` returned them.
+    placement : str
+        {"tasks", "masks"}.
+    workers : Workers
+    observer : RunObserver
     """
 
     def __init__(

@@ -76,17 +76,31 @@ UNNAMED = re.compile(r"Unnamed: \d+")
 class ColumnGuess:
     """The content of a column.
 
-    `kind`: how the column is used.
-    `comment`: a description of its values, or why it is dropped.
-    `missing`: rows without a value.
-    `n_values`: different cells, also empty ones.
-    `parts`: for dates, the parts that become features.
-    `date_format`: for dates, their format; None means ISO 8601.
-    `words`: texts that mark missing numbers or dates, in addition to the default ones.
-    `leak`: why it seems to reveal the label.
-    `late`: for dates, the number of rows among the last ones, and of positive rows among these.
-    `otherwise`: for an identifier, how it is used if no other column is left.
-    `question`: what a user should look at, as a predicate of the column.
+    Attributes
+    ----------
+    name : str
+    kind : Kind
+        How the column is used.
+    comment : str
+        A description of its values, or why it is dropped.
+    missing : int
+        Rows without a value.
+    n_values : int
+        Different cells, also empty ones.
+    parts : tuple of str
+        For dates, the parts that become features.
+    date_format : str or None
+        For dates, their format; None means ISO 8601.
+    words : tuple of str
+        Texts that mark missing numbers or dates, in addition to the default ones.
+    leak : str
+        Why it seems to reveal the label.
+    late : tuple (int, int)
+        For dates, the number of rows among the last ones, and of positive rows among these.
+    otherwise : Kind or None
+        For an identifier, how it is used if no other column is left.
+    question : str
+        What a user should look at, as a predicate of the column.
     """
 
     name: str
@@ -111,10 +125,18 @@ def contents_of(
 
     A source has one date format, so dates of a second one are left out.
 
-    `table`: of texts or of dictionaries of them; a null is an empty text.
-    `positive`, of shape (n_rows,), bool: which rows are of the positive class.
-    `spelling`: None if it is to be found.
-    `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Of texts or of dictionaries of them; a null is an empty text.
+    positive : ndarray of shape (n_rows,), bool
+        Which rows are of the positive class.
+    spelling : Spelling, optional
+        None if it is to be found.
+    words : tuple of str, default=()
+        Those that the source gives for missing values.
+    date_format : str, optional
+        That of dates, if it gives one.
     """
     if not table.num_columns:
         return [], spelling or Spelling()
@@ -158,12 +180,21 @@ def contents_of(
 class Cells(NamedTuple):
     """The distinct cells of a column, and what each of them may be.
 
-    `of_rows`: the cell of each row.
-    `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
-    `texts`: without blanks around them.
-    `number`: the value of each cell as a number; NaN if it is not a number.
-    `missing` and `missing_number`: whether each cell marks a missing text or a missing number.
-    `date_formats`: the formats of dates that are tried.
+    Attributes
+    ----------
+    name : str
+    of_rows : ndarray
+        The cell of each row.
+    rows, positives : ndarray
+        How many rows have this cell, and how many of them are of the positive class.
+    texts : ndarray
+        Without blanks around them.
+    number : ndarray
+        The value of each cell as a number; NaN if it is not a number.
+    missing, missing_number : ndarray
+        Whether each cell marks a missing text or a missing number.
+    date_formats : tuple of str or None
+        The formats of dates that are tried.
     """
 
     name: str
@@ -339,9 +370,14 @@ def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
 def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, rows: np.ndarray) -> Spelling:
     """Return the spelling of numbers that fits most columns.
 
-    `texts`: of each cell.
-    `missing`, of shape (n_cells,), bool: whether it says that a value is missing.
-    `column` and `rows`: its column, and the rows that have it.
+    Parameters
+    ----------
+    texts : pyarrow.StringArray
+        Of each cell.
+    missing : ndarray of shape (n_cells,), bool
+        Whether it says that a value is missing.
+    column, rows : ndarray
+        Its column, and the rows that have it.
     """
     present = ~missing
     n_present = np.bincount(column[present], rows[present])
@@ -401,8 +437,15 @@ def _identifier(name: str, n: int, present: int, kind: str) -> str:
 def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:
     """Return whether the cells of a column that are not numbers mark missing values.
 
-    `others`: the distinct ones; `n_others`: their rows, of `present` ones.
-    `n_numbers`: distinct numbers.
+    Parameters
+    ----------
+    others : list of str
+        The distinct ones.
+    n_others : int
+        Their rows, of `present` ones.
+    present : int
+    n_numbers : int
+        Distinct numbers.
     """
     if any(len(text) > MAX_WORD_LENGTH for text in others) or len(others) > MAX_TYPING_ERRORS:
         return False

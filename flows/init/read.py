@@ -43,10 +43,17 @@ NAMES_SEPARATOR = re.compile(rb"\s*\"?sep=.?\"?\s*", re.IGNORECASE)
 class FirstRows(NamedTuple):
     """The first rows of a file.
 
-    `source`: with what it left open of the layout of the file decided.
-    `place`: names the place of a cell, given its row (counted from 0) and its column.
-    `share`: of the rows of the source, estimated from bytes; 1.0 if these are all rows.
-    `n_files`: the files that they are the first rows of.
+    Attributes
+    ----------
+    source : Source
+        With what it left open of the layout of the file decided.
+    columns : pyarrow.Table
+    place : callable
+        Names the place of a cell, given its row (counted from 0) and its column.
+    share : float
+        Of the rows of the source, estimated from bytes; 1.0 if these are all rows.
+    n_files : int
+        The files that they are the first rows of.
     """
 
     source: Source
@@ -59,7 +66,10 @@ class FirstRows(NamedTuple):
 def first_rows(source: Source) -> FirstRows:
     """Read the first rows of a source.
 
-    Raises InputError if the file cannot be read, or has no such label column.
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no such label column.
     """
     urls = source.format_of().part_urls()
     if source.format != "csv":
@@ -110,7 +120,10 @@ def survey_first_rows(source: Source) -> tuple[Survey, float, dict[str, str]]:
 
     Also return which share of the rows these are, as `FirstRows` has it, and why columns are dropped that have one value.
 
-    Raises InputError if the file cannot be read.
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
     """
     url, *others = files.files_of(source.source)
     data, share = head_of(url)
@@ -176,9 +189,18 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]:
     """Detect the layout keys that a source leaves open; return the source, and the bytes as UTF-8.
 
-    `source`: of a CSV file. Keys that it gives are not looked for.
-    `data`: the first lines of the file.
-    Raises InputError if the bytes are no text of the encoding.
+    Parameters
+    ----------
+    source : Source
+        Of a CSV file. Keys that it gives are not looked for.
+    data : bytes
+        The first lines of the file.
+    where : str
+
+    Raises
+    ------
+    InputError
+        If the bytes are no text of the encoding.
     """
     if "encoding" not in source.model_fields_set:
         source = _decided(source, "encoding", found_encoding(data))

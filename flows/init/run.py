@@ -75,10 +75,21 @@ class InitConfig(DataFileOptions):
 class Description:
     """A configuration, and remarks about it.
 
-    `guess`: how the positive class was chosen; empty if it was given.
-    `leaks`: for each column that reveals the label, how it does so.
-    `notes`: other warnings, such as of a column that is an identifier and yet used.
-    `decisions`: key and text of what a user should look at beside `notes`: columns that are left out, and questions about others.
+    Attributes
+    ----------
+    text : str
+    rows : int
+    all_rows : bool
+    positive : str
+    guess : str
+        How the positive class was chosen; empty if it was given.
+    columns : mapping of str to str
+    leaks : dict of str to str
+        For each column that reveals the label, how it does so.
+    notes : sequence of str
+        Other warnings, such as of a column that is an identifier and yet used.
+    decisions : sequence of tuple (str, str)
+        Key and text of what a user should look at beside `notes`: columns that are left out, and questions about others.
     """
 
     text: str
@@ -94,7 +105,10 @@ class Description:
     def warnings(self, leave_out: str) -> list[str]:
         """Return a sentence for each reason to doubt a column or the test.
 
-        `leave_out`: how a column, ``{}``, is left out.
+        Parameters
+        ----------
+        leave_out : str
+            How a column, ``{}``, is left out.
         """
         leaks = (
             f"column {column!r} gives the label away ({why}); if it becomes known only after the label, "
@@ -115,7 +129,10 @@ class Description:
 def init(config: InitConfig) -> Json:
     """Write a configuration for training, and return what ``aucdist init --json`` prints.
 
-    Raises InputError if the file cannot be read, or its label column has no classes.
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or its label column has no classes.
     """
     name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
     file = config.output or Path(f"{name}.yaml")
@@ -145,10 +162,20 @@ def propose(
 ) -> Description:
     """Return a configuration for training.
 
-    `source`: with the label column. Each key that it gives stands in the configuration as it is.
-    `output`: the file to be written, below whose folder paths are relative.
-    `time` and `groups`: the column by which the last rows, or whole groups, are the test rows.
-    Raises InputError if the file cannot be read, its label column has no classes, or a column is not there.
+    Parameters
+    ----------
+    name : str
+    source : Source
+        With the label column. Each key that it gives stands in the configuration as it is.
+    output : Path, optional
+        The file to be written, below whose folder paths are relative.
+    time, groups : str, optional
+        The column by which the last rows, or whole groups, are the test rows.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, its label column has no classes, or a column is not there.
     """
     if source.format in ("svmlight", "keel", "arff"):
         if time or groups:
@@ -227,8 +254,18 @@ def _decisions(columns: list[ColumnGuess]) -> Iterator[tuple[str, str]]:
 def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: str) -> list[ColumnGuess]:
     """Use columns that were dropped, if no other one is left or the rows are split by them, and return these.
 
-    `key`: with which an option keeps a column that is hashed.
-    Raises InputError if no column is left, or the rows cannot be split by the one of the time.
+    Parameters
+    ----------
+    columns : list of ColumnGuess
+    time : str or None
+    where : str
+    key : str
+        With which an option keeps a column that is hashed.
+
+    Raises
+    ------
+    InputError
+        If no column is left, or the rows cannot be split by the one of the time.
     """
     none_left = all(c.kind == "drop" for c in columns)
     kept = [c for c in columns if c.otherwise and c.kind == "drop" and (none_left or c.name == time)]
@@ -448,7 +485,10 @@ def _model(sparse: bool, n_numbers: int, n_indicators: int, n_rows: float) -> li
 def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
     """Return the keys of the source with the positive class, in the order of the reference.
 
-    Raises InputError if they contradict each other.
+    Raises
+    ------
+    InputError
+        If they contradict each other.
     """
     if source.labels != "grades":
         keys["positive"] = positive
@@ -535,11 +575,20 @@ def commented_yaml(
 ) -> str:
     """Return a configuration for training.
 
-    `name`: of the data, from which the name of the run is made.
-    `head`: comments at its top.
-    `source`: the keys of the source.
-    `comments`: for keys of the source a comment, or for each entry of a key one; those of no key follow all keys.
-    `data`: lines below `data`; `model`: the line of the model and comments.
+    Parameters
+    ----------
+    name : str
+        Of the data, from which the name of the run is made.
+    head : sequence of str
+        Comments at its top.
+    source : dict
+        The keys of the source.
+    comments : dict
+        For keys of the source a comment, or for each entry of a key one; those of no key follow all keys.
+    data : sequence of str
+        Lines below `data`.
+    model : sequence of str
+        The line of the model and comments.
     """
     run_name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
     lines = [*map(comment, head), f"name: {quoted(run_name)}", "data:", "  source:"]

@@ -140,7 +140,10 @@ def watch(config: WatchConfig) -> Json:
 def keep_current(config: KeepCurrentConfig) -> Json:
     """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
 
-    Returns what ``aucdist keep-current --json`` prints.
+    Returns
+    -------
+    dict
+        What ``aucdist keep-current --json`` prints.
     """
     result = keeping.keep_current(config, FlowObserver())
     create_lines_artifact(promotion_lines(result["promotion"]), "keep-current", f"The model at {result['store']}")

@@ -350,10 +350,22 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[ndarray, float, float]:
     The dual is ``max mean of a, subject to |mean of a y x|_inf <= lam and 0 <= a <= 1``; the weights are the dual
     prices of its constraints, two for each feature. Ten thousand rows take seconds.
 
-    `block`: rows of weight 1.
-    Returns `w` of shape (n_features,), float64; `primal` and `dual`, the objective at w and the optimal value of the
-        programme, which is a lower bound up to the tolerances of HiGHS.
-    Raises RunError if the programme was not solved.
+    Parameters
+    ----------
+    block : Block
+        Rows of weight 1.
+    lam : float
+
+    Returns
+    -------
+    tuple (ndarray, float, float)
+        `w` of shape (n_features,), float64; `primal` and `dual`, the objective at w and the optimal value of the programme,
+        which is a lower bound up to the tolerances of HiGHS.
+
+    Raises
+    ------
+    RunError
+        If the programme was not solved.
     """
     from scipy.optimize import linprog
 

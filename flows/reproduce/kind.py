@@ -147,7 +147,10 @@ class ExperimentKind(Strict):
     def tasks(self, versions: Versions) -> Tasks:
         """Yield every task with all values that its result depends on; by default there are none.
 
-        `versions`: the version of each data set; absent data sets have no rows.
+        Parameters
+        ----------
+        versions : Versions
+            The version of each data set; absent data sets have no rows.
         """
         yield from ()
 
@@ -241,7 +244,10 @@ class ProtocolKind(ExperimentKind):
 def train_and_test(task: Task) -> tuple[Block, Block]:
     """Return the training rows of a fold, in their order of arrival, or of a split, and its test rows, scaled by the former.
 
-    Raises RunError if the data differ from those that the client read.
+    Raises
+    ------
+    RunError
+        If the data differ from those that the client read.
     """
     data, protocol = read_dataset(task), task["protocol"]
     block, seeds = data.block, [block_seed(protocol["seed"], task["repeat"], k) for k in (0, 1)]
@@ -267,7 +273,10 @@ def fit_scaling(data: Dataset, scale: Scale, train: Block) -> Preprocessor:
 def read_dataset(task: Task) -> Dataset:
     """Return the data set of a task by its ``source`` and ``fingerprint``; the last four stay in memory.
 
-    Raises RunError if the data differ from those that the client read.
+    Raises
+    ------
+    RunError
+        If the data differ from those that the client read.
     """
     data = _read(json.dumps(task["source"]))
     if data.fingerprint != task["fingerprint"]:

@@ -72,10 +72,17 @@ def _on_axis(values: ndarray, log: bool) -> ndarray:
 class PageTable:
     """A table of the page, each cell of which is a line of a data frame.
 
-    `title`: its heading; empty for the first table of an experiment that has one table.
-    `lines`: a column `highlight`, if present, has the background of the cell: "better", "below", "miss" or nothing.
-    `cell`: templates of the texts in a cell, the first of which is in large print; one whose value is missing is left out.
-    `rows` and `columns`: the values of `lines` in the two columns that `by` names.
+    Parameters
+    ----------
+    title : str
+        Its heading; empty for the first table of an experiment that has one table.
+    lines : DataFrame
+        A column `highlight`, if present, has the background of the cell: "better", "below", "miss" or nothing.
+    cell : sequence of str
+        Templates of the texts in a cell, the first of which is in large print; one whose value is missing is left out.
+    rows, columns : iterable
+        The values of `lines` in the two columns that `by` names.
+    by : tuple (str, str)
     """
 
     title: str
@@ -106,8 +113,15 @@ class PageTable:
 class ExperimentReport:
     """The report of an experiment, which is a section of the page.
 
-    `lines`: the content of the experiment's CSV file; without columns, no file is written.
-    `counts`: counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it.
+    Parameters
+    ----------
+    title : str
+    tables : sequence of PageTable
+    figures : sequence of Figure
+    lines : DataFrame
+        The content of the experiment's CSV file; without columns, no file is written.
+    counts : mapping
+        Counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it.
     """
 
     title: str
@@ -122,9 +136,16 @@ def render_paper_page(
 ) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 
-    `departures`: how the experiments differ from those of the paper.
-    `datasets`: the version of each data set, by its name in the paper.
-    `config`: the resolved configuration, as YAML.
+    Parameters
+    ----------
+    title : str
+    departures : sequence of str
+        How the experiments differ from those of the paper.
+    reports : iterable of ExperimentReport
+    datasets : dict
+        The version of each data set, by its name in the paper.
+    config : str
+        The resolved configuration, as YAML.
     """
     about = {"title": title, "departures": departures, "datasets": datasets, "config": config}
     return render_template(Path(__file__).with_suffix(".html"), reports=reports, entries=summary_entries, **about)
@@ -135,7 +156,11 @@ def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tu
 
     The numbers of one mapping become one text; every string has an entry of its own.
 
-    `summary`: the counts of a report.
+    Parameters
+    ----------
+    summary : mapping
+        The counts of a report.
+    prefix : str, default=""
     """
     numbers = {key: value for key, value in summary.items() if isinstance(value, int | float)}
     if numbers:

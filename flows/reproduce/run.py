@@ -96,7 +96,10 @@ class ReproduceOptions(Strict):
     def load(self) -> Paper:
         """Read the paper's configuration.
 
-        Raises InputError if the configuration is wrong; the message names the file and the key.
+        Raises
+        ------
+        InputError
+            If the configuration is wrong; the message names the file and the key.
         """
         path = Path(self.paper)
         if not path.is_file():
@@ -134,8 +137,12 @@ class ReproduceOptions(Strict):
 def reproduce(config: Paper, observer: RunObserver) -> Json:
     """Run the tasks that have no stored result, then write the CSV files of each experiment and the page.
 
-    Raises InputError if the configuration or a data set is wrong, or a package is not installed.
-    Raises RunError if a task failed; the results of the finished ones are in the cache.
+    Raises
+    ------
+    InputError
+        If the configuration or a data set is wrong, or a package is not installed.
+    RunError
+        If a task failed; the results of the finished ones are in the cache.
     """
     for package in sorted({"jinja2"}.union(*(experiment.packages() for experiment in config.experiments.values()))):
         load_optional(package)

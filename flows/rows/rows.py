@@ -56,15 +56,20 @@ class FeatureEncoding:
 class LazyRows:
     """Training or test rows: a function that reads each block, and facts about all rows that need no reading.
 
-    `loader`: ``loader(item) -> Block``; it is sent to the workers.
-    `items`: what the loader takes for each block: its number, what is kept of it where it was parsed, or the block
-        itself.
-    `n_samples`, `n_features` and `n_pos`: positive rows are counted of two classes only.
-    `n_bytes` and `largest_block`: bytes that all blocks take in memory, and the largest of them.
-    `n_blocks`: blocks that the rows are partitioned into. It depends on the data and the configuration, never on the
-        workers.
-    `requested_blocks`: of rows in this process: the number that was asked for; by default one block for each 64 MiB of
-        values.
+    Parameters
+    ----------
+    loader : Loader
+        ``loader(item) -> Block``; it is sent to the workers.
+    items : sequence
+        What the loader takes for each block: its number, what is kept of it where it was parsed, or the block itself.
+    n_samples, n_features, n_pos : int
+        Positive rows are counted of two classes only.
+    n_bytes, largest_block : int
+        Bytes that all blocks take in memory, and the largest of them.
+    n_blocks : int
+        Blocks that the rows are partitioned into. It depends on the data and the configuration, never on the workers.
+    requested_blocks : int or None
+        Of rows in this process: the number that was asked for; by default one block for each 64 MiB of values.
     """
 
     loader: Loader
@@ -91,7 +96,11 @@ class LazyRows:
     def of_reader(cls, reader: BlockReader, scratch: str = "") -> "LazyRows":
         """Return the rows of a reader: of shards, or of parts of files.
 
-        `scratch`: a folder that every worker can read; empty where this process reads the parts of files.
+        Parameters
+        ----------
+        reader : BlockReader
+        scratch : str, default=""
+            A folder that every worker can read; empty where this process reads the parts of files.
         """
         loader: Loader = reader.without_copies().read
         if reader.manifest:
@@ -132,7 +141,10 @@ class LazyRows:
     ) -> tuple["LazyRows", "LazyRows", Split | TimeSplit]:
         """Return training rows, test rows, and how they were split; see `aucdist.data.split`.
 
-        Raises InputError if there is no such column of times, or a side would lack a class.
+        Raises
+        ------
+        InputError
+            If there is no such column of times, or a side would lack a class.
         """
         split: Split | TimeSplit
         each = self.each(parallel_map)
@@ -190,7 +202,10 @@ class LazyRows:
     def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
         """Return the rows as blocks of the engine, on the workers; `part` ("training", "test") names them in notes.
 
-        Raises InputError if they are to be streamed, but are in the memory of the only process there is.
+        Raises
+        ------
+        InputError
+            If they are to be streamed, but are in the memory of the only process there is.
         """
         rows = self.for_workers(schema, workers, part)
         if rows.in_this_process:
@@ -223,7 +238,11 @@ class LazyRows:
     def _changed(self, change: Callable[[Block], Block], **sizes: Any) -> "LazyRows":
         """Apply a function to each block: at once if this process has the rows, and each time they are read otherwise.
 
-        `sizes`: those that change, of rows that have not been read.
+        Parameters
+        ----------
+        change : callable
+        **sizes : object
+            Those that change, of rows that have not been read.
         """
         if not self.in_this_process:
             return replace(self, loader=partial(load_and_apply, self.loader, change), **sizes)
@@ -275,15 +294,30 @@ class TrainTestBlocks(NamedTuple):
 class TrainTestRows:
     """Training and test rows of a data set, with the same encoding.
 
-    `fingerprint`: tells this version of the data from others.
-    `test_source`: the source of the test rows, if they are a separate data set.
-    `preprocessor`: the encoding that `train` and `test` have.
-    `sets` and `test_sets`: where each class is fitted against the rest, the sets of classes that training rows and test rows
-        have; test rows may have more sets.
-    `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
-    `calibration`: rows that are not fitted but set the threshold.
-    `per_day`: ``test`` rows and ``training`` rows in a day, where they are split by a column of dates.
-    `note`: what users should know about the split; empty if there is nothing.
+    Parameters
+    ----------
+    name : str
+    source : Source
+    schema : Schema
+    fingerprint : str
+        Tells this version of the data from others.
+    train : LazyRows
+    test : LazyRows or None
+    test_source : Source or None
+        The source of the test rows, if they are a separate data set.
+    preprocessor : Preprocessor
+        The encoding that `train` and `test` have.
+    sets, test_sets : LabelSets or None
+        Where each class is fitted against the rest, the sets of classes that training rows and test rows have; test rows
+        may have more sets.
+    grouped : LazyRows or None
+        The training rows with one feature, and with the groups that only the split and folds keep whole.
+    calibration : LazyRows or None
+        Rows that are not fitted but set the threshold.
+    per_day : mapping of str to float
+        ``test`` rows and ``training`` rows in a day, where they are split by a column of dates.
+    note : str
+        What users should know about the split; empty if there is nothing.
     """
 
     name: str

@@ -38,9 +38,14 @@ OpenedRows = tuple[LazyRows, Schema, str]
 class RowSource(NamedTuple):
     """A data set that has been opened as far as possible without workers.
 
-    `n_blocks`: number of blocks that the training rows are partitioned into.
-    `rows`: the training rows and test rows; None if workers read them.
-    `prepare`: ``prepare(workers, observer, stages)`` returns these rows, wherever they are.
+    Attributes
+    ----------
+    n_blocks : int
+        Number of blocks that the training rows are partitioned into.
+    rows : TrainTestRows or None
+        The training rows and test rows; None if workers read them.
+    prepare : callable
+        ``prepare(workers, observer, stages)`` returns these rows, wherever they are.
     """
 
     n_blocks: int
@@ -51,11 +56,18 @@ class RowSource(NamedTuple):
 def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = True) -> RowSource:
     """Open a data set as far as possible without workers. Files are read into this process, unless workers will read them.
 
-    `n_blocks`: blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that
-        they are.
-    `encode`: whether the features are encoded as configured, learning from all training rows. A search leaves that to
-        its folds.
-    Raises InputError if the data set cannot be opened as configured.
+    Parameters
+    ----------
+    config : DataConfig
+    n_blocks : int, optional
+        Blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that they are.
+    encode : bool, default=True
+        Whether the features are encoded as configured, learning from all training rows. A search leaves that to its folds.
+
+    Raises
+    ------
+    InputError
+        If the data set cannot be opened as configured.
     """
     check_installed(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
     if n_blocks is not None and n_blocks > MAX_BLOCKS:
@@ -103,7 +115,10 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
 def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, parallel_map: ParallelMap) -> TrainTestRows:
     """Split off the test rows, if there are any, and encode the features unless `encode` is False.
 
-    Raises InputError if they cannot be split; the message names the data and the label column.
+    Raises
+    ------
+    InputError
+        If they cannot be split; the message names the data and the label column.
     """
     try:
         rows = rows.split(config, parallel_map)
@@ -117,7 +132,10 @@ def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, para
 def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool = True) -> TrainTestRows:
     """Read a data set into this process, split it, and encode its features, learning from the training rows alone.
 
-    Raises InputError if the data set cannot be read, split or encoded as configured.
+    Raises
+    ------
+    InputError
+        If the data set cannot be read, split or encoded as configured.
     """
 
     def read_here(source: Source, schema: Schema | None, name: str) -> OpenedRows:
@@ -135,7 +153,11 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], OpenedRows]) -> TrainTestRows:
     """Return training rows, and test rows if they are a separate data set.
 
-    `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
+    Parameters
+    ----------
+    config : DataConfig
+    open_rows : callable
+        ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
     source, test_source = configured_source(config).pinned(), config.test_source
     train, schema, fingerprint = open_rows(source, None, config.name or "")
@@ -177,7 +199,11 @@ def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
 def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> None:
     """Raise an InputError if wrong decisions on a whole class cost nothing, because then no threshold is best.
 
-    `rows`: those that are fitted, of two classes or several, which are read once.
+    Parameters
+    ----------
+    rows : AnyBlocks
+        Those that are fitted, of two classes or several, which are read once.
+    point : OperatingPointConfig or None
     """
     if point is None or (costs := point.row_costs) is None:
         return
@@ -207,8 +233,17 @@ def _costs_of_labels(block: Block, n_labels: int) -> Summary:
 def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
     """Return the values of some columns of the test rows as texts, empty if missing. The files are read once more.
 
-    `source`: that of the test rows, in the same versions of its tables.
-    Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep only features.
+    Parameters
+    ----------
+    source : Source
+        That of the test rows, in the same versions of its tables.
+    columns : sequence of str
+    row_id : ndarray
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or it has too many values, or the rows are shards, which keep only features.
     """
     if source.is_sharded:
         raise InputError(

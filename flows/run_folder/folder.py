@@ -49,7 +49,10 @@ MAX_NAMED = 3
 def read_metrics(run: str) -> Json:
     """Return the content of ``metrics.json`` in a run folder.
 
-    Raises InputError if it is not the folder of a run, or the file is damaged.
+    Raises
+    ------
+    InputError
+        If it is not the folder of a run, or the file is damaged.
     """
     try:
         about: Any = read_json(f"{run}/{METRICS}", RunResult)
@@ -61,7 +64,10 @@ def read_metrics(run: str) -> Json:
 def configuration_of(run: str) -> Json:
     """Return the configuration of a run from its ``config.yaml``.
 
-    Raises InputError if it is not there, or damaged.
+    Raises
+    ------
+    InputError
+        If it is not there, or damaged.
     """
     where = f"{run}/{CONFIG}"
     content = parse_yaml(read_bytes(where), shown(where))
@@ -78,9 +84,14 @@ def data_config(run: str) -> DataConfig:
 class RunFolder(NamedTuple):
     """A run folder that is being written.
 
-    `url`: where it will be: a path, or a URL.
-    `draft`: the local folder in which it is written.
-    `publish`: moves the draft to `url`.
+    Attributes
+    ----------
+    url : str
+        Where it will be: a path, or a URL.
+    draft : Path
+        The local folder in which it is written.
+    publish : callable
+        Moves the draft to `url`.
     """
 
     url: str
@@ -108,9 +119,17 @@ def run_folder(output: str, name: str) -> AbstractContextManager[RunFolder]:
 
     Unless the folder is published, nothing of it remains.
 
-    `output`: the parent folder, a path or an fsspec URL.
-    `name`: the name of the run folder.
-    Raises InputError if `output` cannot be written to.
+    Parameters
+    ----------
+    output : str
+        The parent folder, a path or an fsspec URL.
+    name : str
+        The name of the run folder.
+
+    Raises
+    ------
+    InputError
+        If `output` cannot be written to.
     """
     path = local_path(output)
     return _remote(output, name) if path is None else _local(path, name)
@@ -230,8 +249,12 @@ def unfinished_runs(output: str, command: str) -> str | None:
 
     Run folders on object stores are written here first, so that a killed run leaves nothing there that could be resumed.
 
-    `output`: the parent folder of run folders.
-    `command`: the command that writes them, such as ``"aucdist train"``.
+    Parameters
+    ----------
+    output : str
+        The parent folder of run folders.
+    command : str
+        The command that writes them, such as ``"aucdist train"``.
     """
     parent = local_path(output)
     if parent is None or not parent.is_dir():
@@ -290,7 +313,10 @@ OPTIONAL = {"weight": pa.float64(), "group": pa.int64(), "grade": pa.float64(), 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, ndarray]:
     """Score test rows on their workers with the model of each class, in one reduction.
 
-    Returns `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
+    Returns
+    -------
+    tuple (list of ScoreCounts, pyarrow.Table, ndarray)
+        `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
         classes), and weight, group, grade and cost if there are some; `scores`, of shape (n_test, n_classes), without
         intercepts, which could round two scores to one.
     """
@@ -334,7 +360,11 @@ def read_scores(run: str) -> pd.DataFrame:
     """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
     Scores are those of the run's model. For several classes the label is a text, and each class has a score.
-    Raises InputError if there are none, as in a run without test rows, or the file is damaged.
+
+    Raises
+    ------
+    InputError
+        If there are none, as in a run without test rows, or the file is damaged.
     """
     about = read_metrics(run)
     several, old = "classes" in about, about.get("score") != DECISION

@@ -36,8 +36,14 @@ from flows.run_folder.results import FittedRun, ScoredTestRows, details_of
 def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) -> None:
     """Write all files of a run folder, then publish it as a whole.
 
-    `result`: as `flows.run_folder.results.run_result` returned it.
-    `command`: what runs the configuration again.
+    Parameters
+    ----------
+    fitted : FittedRun
+    result : dict
+        As `flows.run_folder.results.run_result` returned it.
+    folder : RunFolder
+    command : str
+        What runs the configuration again.
     """
     config, draft, rows, point = to_yaml(fitted.config), folder.draft, fitted.rows, fitted.config.operating_point
     contents = [

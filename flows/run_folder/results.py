@@ -67,12 +67,21 @@ Bands = list[tuple[ndarray, ndarray]]
 class ClassEvaluation(NamedTuple):
     """The scores of the model of one class against the rest.
 
-    `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
-    `interval`: of the AUC of the reported rows; None if they are weighted.
-    `threshold_counts`: of the rows that set the threshold: where the model has not seen them, of the threshold rows, or of the
-        training rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
-    `costs`: the costs of the training rows, if the operating point uses the cost column.
-    `guarantee`: the guarantee of the threshold, if one was requested.
+    Attributes
+    ----------
+    train : ScoreCounts
+        Counts of the scores; `test` is None without test rows, or where these are all on one side.
+    test : ScoreCounts or None
+        Counts of the scores; `test` is None without test rows, or where these are all on one side.
+    interval : Estimate or None
+        Of the AUC of the reported rows; None if they are weighted.
+    threshold_counts : ScoreCounts
+        Of the rows that set the threshold: where the model has not seen them, of the threshold rows, or of the training
+        rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
+    costs : CostCounts or None
+        The costs of the training rows, if the operating point uses the cost column.
+    guarantee : Guarantee or None
+        The guarantee of the threshold, if one was requested.
     """
 
     train: ScoreCounts
@@ -91,10 +100,16 @@ class ClassEvaluation(NamedTuple):
 class ScoredTestRows(NamedTuple):
     """The test rows under the saved model. Arrays have the shape (n_test, n_classes), of two classes (n_test, 1).
 
-    `table`: what `flows.run_folder.folder.score_test_rows` says of the rows.
-    `members`: which classes the rows have, bool.
-    `scores`: as the saved model gives them: above 0 is positive.
-    `predicted`: the predicted classes of the rows, bool.
+    Attributes
+    ----------
+    table : pyarrow.Table
+        What `flows.run_folder.folder.score_test_rows` says of the rows.
+    members : ndarray
+        Which classes the rows have, bool.
+    scores : ndarray
+        As the saved model gives them: above 0 is positive.
+    predicted : ndarray
+        The predicted classes of the rows, bool.
     """
 
     table: pa.Table
@@ -121,10 +136,17 @@ def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: ndarra
 class Evaluation(NamedTuple):
     """The evaluation of a fitted estimator.
 
-    `test`: None without test rows.
-    `groups`: what `group_results` returns.
-    `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``.
-    `warned`: kind and text of each warning.
+    Attributes
+    ----------
+    classes : list of ClassEvaluation
+    test : ScoredTestRows or None
+        None without test rows.
+    groups : dict or None
+        What `group_results` returns.
+    set_on : str
+        The rows that set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``.
+    warned : list of Warned
+        Kind and text of each warning.
     """
 
     classes: list[ClassEvaluation]
@@ -137,8 +159,13 @@ class Evaluation(NamedTuple):
 class Baseline(NamedTuple):
     """Another model of the training rows of a run.
 
-    `scores`: of the test rows, in the order of their ids.
-    `seconds`: the time of its fit.
+    Attributes
+    ----------
+    name : str
+    scores : ndarray
+        Of the test rows, in the order of their ids.
+    seconds : float
+        The time of its fit.
     """
 
     name: str
@@ -149,14 +176,31 @@ class Baseline(NamedTuple):
 class FittedRun(NamedTuple):
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
-    `profile` and `digests`: what the model keeps of its training rows: how many lie in each bin, and by what a row is known
-        again.
-    `warned`: kind and text of the warnings of the fit and of the evaluation.
-    `leaks`: warnings about the rows; see `aucdist.drift.leaks`.
-    `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    `free` and `bands`: what `flows.train.run.extra_fits` returns; None without such fits.
-    `baselines`: other models of the same rows.
-    `named_groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
+    Attributes
+    ----------
+    config : object
+    rows : TrainTestRows
+    estimator : object
+    evaluation : Evaluation
+    seconds : dict of str to float
+    profile : Profile
+        What the model keeps of its training rows: how many lie in each bin, and by what a row is known again.
+    digests : RowDigests
+        What the model keeps of its training rows: how many lie in each bin, and by what a row is known again.
+    warned : list of Warned
+        Kind and text of the warnings of the fit and of the evaluation.
+    leaks : list of Warned
+        Warnings about the rows; see `aucdist.drift.leaks`.
+    search : dict or None
+        Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
+    free : dict or None
+        What `flows.train.run.extra_fits` returns; None without such fits.
+    bands : Bands or None
+        What `flows.train.run.extra_fits` returns; None without such fits.
+    baselines : sequence of Baseline
+        Other models of the same rows.
+    named_groups : mapping of str to ndarray
+        Values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
 
     config: Any
@@ -181,7 +225,11 @@ def run_result(fitted: FittedRun, run: str) -> Json:
     Rows and classes are those of the training rows, over whose pairs the certificate holds. For several classes the means of AUC
     are over those that the rows have, each alike (macro) or weighted by its rows.
 
-    `run`: the URL of the run folder.
+    Parameters
+    ----------
+    fitted : FittedRun
+    run : str
+        The URL of the run folder.
     """
     estimator, rows, seconds = fitted.estimator, fitted.rows, fitted.seconds
     train, classes = rows.train, [_result_of_class(fitted, k) for k in range(len(fitted.evaluation.classes))]
@@ -326,9 +374,16 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
 def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str, per_day: float | None) -> Json:
     """Return the rates at a threshold, each with a 95 % interval unless rows are weighted.
 
-    `requirement`: the requirement, as `OperatingPointConfig.options`.
-    `rows`: the name of the rows.
-    `per_day`: the number of these rows in a day, if it is known.
+    Parameters
+    ----------
+    counts : ScoreCounts
+    threshold : float
+    requirement : dict
+        The requirement, as `OperatingPointConfig.options`.
+    rows : str
+        The name of the rows.
+    per_day : float or None
+        The number of these rows in a day, if it is known.
     """
     table, n_rows = confusion(counts, threshold), counts.n_pos + counts.n_neg
     flagged = table["tp"] + table["fp"]
@@ -365,9 +420,19 @@ def threshold_by(
 ) -> tuple[float, Guarantee | None]:
     """Return the threshold that meets a requirement on rows, on the scale of their scores, and its guarantee if requested.
 
-    `per_day`: the number of these rows in a day, if it is known.
-    `fitted`: where these scores are out of fold, those by the model that is used; see `adjust_for_ties`.
-    Raises InputError if no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
+    Parameters
+    ----------
+    config : OperatingPointConfig
+    counts : ScoreCounts or CostCounts
+    per_day : float or None
+        The number of these rows in a day, if it is known.
+    fitted : ScoreCounts, optional
+        Where these scores are out of fold, those by the model that is used; see `adjust_for_ties`.
+
+    Raises
+    ------
+    InputError
+        If no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
     """
     if isinstance(counts, CostCounts):
         return counts.cheapest_threshold(), None
@@ -382,8 +447,14 @@ def threshold_by(
 def threshold_origin(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
     """Describe how the threshold of an operating point was set, as JSON values.
 
-    `rows`: which ones set it; `counts`: of these rows.
-    `guarantee`: what it guarantees, if that was asked for.
+    Parameters
+    ----------
+    rows : str
+        Which ones set it.
+    counts : ScoreCounts
+        Of these rows.
+    guarantee : Guarantee or None
+        What it guarantees, if that was asked for.
     """
     facts: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is not None:

@@ -29,7 +29,10 @@ MIN_TRIED = 3
 def run_warnings(fitted: Any) -> list[Json]:
     """Return the entry ``warnings`` of ``metrics.json``: a list of ``key`` and ``text``.
 
-    `fitted`: a `flows.run_folder.results.FittedRun`.
+    Parameters
+    ----------
+    fitted : object
+        A `flows.run_folder.results.FittedRun`.
     """
     of_library = ((KEYS.get(kind, "fit"), sentence(text)) for kind, text in fitted.warned)
     messages = [*of_library, *_of_results(fitted), *choice_at_end(fitted.search or {}), *fitted.leaks]
@@ -93,7 +96,10 @@ def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
 def choice_at_end(search: Json) -> Iterator[Warned]:
     """Warn of each number that a search chose at the end of the values it tried, if the next value was clearly worse.
 
-    `search`: the object that ``aucdist cv --json`` prints; empty if there was no search.
+    Parameters
+    ----------
+    search : dict
+        The object that ``aucdist cv --json`` prints; empty if there was no search.
     """
     best = search.get("best", {})
     for name, value in best.items():

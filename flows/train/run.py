@@ -87,8 +87,19 @@ def extra_fits(
 ) -> tuple[Json | None, Bands | None]:
     """Run the additional fits that `shapes` of a configuration requests.
 
-    `model`: of the fitted model.
-    Returns `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where
+    Parameters
+    ----------
+    config : ShapesConfig
+    model : ModelConfig
+        Of the fitted model.
+    fitted : object
+    blocks : TrainTestBlocks
+    observer : RunObserver
+
+    Returns
+    -------
+    tuple (dict or None, Bands or None)
+        `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where
         ``monotone`` has those of the model; `bands`.
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
@@ -209,10 +220,20 @@ def train(config: TrainConfig, observer: RunObserver, start: str | None = None) 
 
     Of several classes each that has enough rows is fitted.
 
-    `start`: a model whose weights the fit starts from, where its features are the same; of several classes for each class that
+    Parameters
+    ----------
+    config : TrainConfig
+    observer : RunObserver
+    start : str, optional
+        A model whose weights the fit starts from, where its features are the same; of several classes for each class that
         it has.
-    Raises InputError if the configuration or the data is wrong; nothing has been written then.
-    Raises RunError if the run itself failed.
+
+    Raises
+    ------
+    InputError
+        If the configuration or the data is wrong; nothing has been written then.
+    RunError
+        If the run itself failed.
     """
     return fit_and_publish(
         config, timestamped(fit_name(config.name, config.model)), "aucdist train", open_training_rows, observer, start
@@ -240,11 +261,23 @@ def fit_and_publish(
 ) -> tuple[Json, Json | None]:  # fmt: skip
     """Prepare rows and a model, fit and evaluate it, and write the run folder. Errors and `start`: as `train`.
 
-    `config`: a `TrainConfig` or a `flows.cv.config.CvConfig`.
-    `name`: of the run folder.
-    `command`: runs the configuration again.
-    `open_run`: ``open_run(config, observer, stages)`` opens the data.
-    Returns what ``aucdist train --json`` prints, and what folds have tried, where they chose parameters.
+    Parameters
+    ----------
+    config : object
+        A `TrainConfig` or a `flows.cv.config.CvConfig`.
+    name : str
+        Of the run folder.
+    command : str
+        Runs the configuration again.
+    open_run : callable
+        ``open_run(config, observer, stages)`` opens the data.
+    observer : RunObserver
+    start : str, optional
+
+    Returns
+    -------
+    tuple (dict, dict or None)
+        What ``aucdist train --json`` prints, and what folds have tried, where they chose parameters.
     """
     observer = MetricsObserver(observer, name)
     stages = Stages(observer)
@@ -294,7 +327,10 @@ def fit_and_evaluate(
 ) -> tuple[FittedRun, Checkpoints | None]:
     """Read rows, fit a model to them, evaluate it, and fit what else the report shows; all that takes the workers.
 
-    Returns the run, and its checkpoints, which are to be removed once the run folder is complete.
+    Returns
+    -------
+    tuple (FittedRun, Checkpoints or None)
+        The run, and its checkpoints, which are to be removed once the run folder is complete.
     """
     rows, model, search = prepare(workers)
     point, row_id, groups = config.operating_point, np.zeros(0), {}

@@ -131,10 +131,21 @@ def open_checkpoints(
 ) -> Checkpoints | None:
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
-    `config`: of training, or of a search, whose last fit has none.
-    `model`: what is fitted; not that of the configuration where its features are chosen first.
-    `observer`: is called with whether the fit resumes.
-    Raises InputError if the folder holds checkpoints of another fit.
+    Parameters
+    ----------
+    config : object
+        Of training, or of a search, whose last fit has none.
+    model : ModelConfig
+        What is fitted; not that of the configuration where its features are chosen first.
+    fingerprint : str
+    train : AnyBlocks
+    observer : RunObserver
+        Is called with whether the fit resumes.
+
+    Raises
+    ------
+    InputError
+        If the folder holds checkpoints of another fit.
     """
     if config.checkpoint is None:
         return None
@@ -198,7 +209,15 @@ def fit(
     """Return the fitted estimator, the results of the fit of each class, and kind and text of each warning.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
-    `starts`: see `start_weights`.
+
+    Parameters
+    ----------
+    model : ModelConfig
+    train : AnyBlocks
+    observer : RunObserver
+    checkpoints : Checkpoints or None
+    starts : sequence of WarmStart or None or None
+        See `start_weights`.
     """
     estimator = model.built
 
@@ -231,8 +250,16 @@ def evaluate_fits(
     Training rows are scored again only where the fit has not counted their scores. Where the operating point uses the cost
     column, what training rows cost at each score is counted, too. Warnings go to `observer`.
 
-    `point`: the operating point.
-    `rows_per_day`: training rows in a day, where rows are split by a column of dates.
+    Parameters
+    ----------
+    estimator : object
+    fits : sequence of FitResult
+    blocks : TrainTestBlocks
+    observer : RunObserver
+    point : OperatingPointConfig or None
+        The operating point.
+    rows_per_day : float or None
+        Training rows in a day, where rows are split by a column of dates.
     """
     own_costs, models = None if point is None else point.row_costs, estimator.class_models
     set_on = rows_of_threshold(estimator, blocks, point)

@@ -151,7 +151,13 @@ def text_columns(urls: Iterable[str]) -> tuple[str, ...]:
 def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] = ()) -> dict[str, pa.Scalar]:
     """Return the value of each partition column that is not in the file itself: a text, an integer, or null.
 
-    `names`: the columns of the file. `texts`: columns whose integers are texts, besides those of the part.
+    Parameters
+    ----------
+    part : FilePart
+    names : sequence of str
+        The columns of the file.
+    texts : collection of str, default=()
+        Columns whose integers are texts, besides those of the part.
     """
     values = {}
     for name, value in path_values(part.url).items():
@@ -166,12 +172,21 @@ def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] =
 def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, data: bytes | None = None) -> Parsed:
     """Read a Parquet file, or some of its row groups. Numbers and booleans become numbers; float32 stays float32.
 
-    `data`: the whole file, where that was read.
-    `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.arrow_tables.path_values`.
-    `schema`: that of the training data, for a file that must be encoded like it.
-    Raises InputError if the file is damaged, a column is neither of numbers nor declared categorical, a value is
-        missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
-        than its folder.
+    Parameters
+    ----------
+    source : SourceFields
+    part : FilePart
+        Names the file in errors; its folders may stand for columns, see `aucdist.data.formats.arrow_tables.path_values`.
+    schema : Schema or None
+        That of the training data, for a file that must be encoded like it.
+    data : bytes, optional
+        The whole file, where that was read.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, a column is neither of numbers nor declared categorical, a value is missing, not finite or
+        of an unknown category, naming row (from 1) and column, or a column has another value than its folder.
     """
     with _parquet_file(part, data) as (file, parquet):
         stored = _names(parquet, part.url)
@@ -215,9 +230,16 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     Row groups that cannot hold a row for `source.where`, by their statistics or by the folders of the file, are left out.
     Only the end of the file is read, which describes it.
 
-    `part`: the whole file.
-    Raises InputError if the file cannot be read or is damaged, or if the conditions cannot be evaluated for the types of its
-        columns.
+    Parameters
+    ----------
+    source : SourceFields
+    part : FilePart
+        The whole file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is damaged, or if the conditions cannot be evaluated for the types of its columns.
     """
     with _parquet_file(part) as (file, parquet):
         needed = _needed_groups(parquet, file, source, part)
@@ -284,7 +306,16 @@ def _matching(
 ) -> tuple[pa.Table, int, str]:  # fmt: skip
     """Return the rows of a part that meet the source's conditions, the number of the first one, and their place for errors.
 
-    `read`: the columns; `texts`: those whose values in the names of folders are texts.
+    Parameters
+    ----------
+    file : pq.ParquetFile
+    raw : pyarrow.NativeFile
+    source : SourceFields
+    part : FilePart
+    read : sequence of str
+        The columns.
+    texts : collection of str
+        Those whose values in the names of folders are texts.
     """
     where, added = part.where, folder_values(part, file.schema_arrow.names, texts)
     conditions_on = [column for column, _, _ in source.where or ()]

@@ -48,13 +48,23 @@ HEAD_BYTES = 2**11  # number of bytes by which a compressed file is recognised
 class FilePart:
     """A file, or a range of whole lines from offset `start` to `stop`. For Parquet, the offsets count row groups.
 
-    `stop`: None: the whole file, which may be compressed and have a header.
-    `columns`: for a range of a CSV file the names of its columns.
-    `row`: the number of its first row in the data set (counted from 0), once it is known.
-    `line`: the number of its first line in the file (from 1), if an error needs it: lines are not counted otherwise.
-    `folder_texts`: columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of
-        the data set.
-    `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
+    Attributes
+    ----------
+    url : str
+    start : int
+    stop : int or None
+        If None, the whole file, which may be compressed and have a header.
+    columns : tuple of str
+        For a range of a CSV file the names of its columns.
+    row : int
+        The number of its first row in the data set (counted from 0), once it is known.
+    line : int
+        The number of its first line in the file (from 1), if an error needs it: lines are not counted otherwise.
+    folder_texts : tuple of str
+        Columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of the data
+        set.
+    version : str
+        Identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -83,18 +93,31 @@ class FilePart:
 class Survey:
     """Counts over the rows of a part, and the names in it. Surveys merge by ``+``.
 
-    `where`: names the part (the first of those merged) in errors.
-    `labels`: rows of each class, by `class_name`; with `topics` rows of each distinct list of classes, with commas between them.
-    `topics`: whether a row may be of several classes, or of none.
-    `stored` and `width`: svmlight: values that are not zero, and features up to the last that occurs.
-    `single`: whether all numbers are stored as float32.
-    `label`: name of the label column; empty for svmlight.
-    `columns`: the columns of a table that are features; empty for svmlight.
-    `categories`: the values of the categorical ones among them, in alphabetical order.
-    `hashed`: for the hashed ones the number of their features.
-    `dates`: for columns of dates the parts that are among `columns`.
-    `missing` and `unknown`: missing values, and values of categories that the training data did not have, of the
-        columns that have some.
+    Attributes
+    ----------
+    where : str
+        Names the part (the first of those merged) in errors.
+    rows : int
+    labels : dict of str to int
+        Rows of each class, by `class_name`; with `topics` rows of each distinct list of classes, with commas between them.
+    topics : bool
+        Whether a row may be of several classes, or of none.
+    stored, width : int
+        Svmlight: values that are not zero, and features up to the last that occurs.
+    single : bool
+        Whether all numbers are stored as float32.
+    label : str
+        Name of the label column; empty for svmlight.
+    columns : tuple of str
+        The columns of a table that are features; empty for svmlight.
+    categories : dict of str to tuple of str
+        The values of the categorical ones among them, in alphabetical order.
+    hashed : dict of str to int
+        For the hashed ones the number of their features.
+    dates : dict of str to tuple of DatePart
+        For columns of dates the parts that are among `columns`.
+    missing, unknown : dict of str to int
+        Missing values, and values of categories that the training data did not have, of the columns that have some.
     """
 
     where: str
@@ -137,7 +160,10 @@ class Survey:
     def __add__(self, other: "Survey") -> "Survey":
         """Merge two surveys.
 
-        Raises InputError if they differ in their columns.
+        Raises
+        ------
+        InputError
+            If they differ in their columns.
         """
         ours, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
         if ours != theirs:
@@ -171,12 +197,21 @@ class Texts(NamedTuple):
 class Parsed:
     """The rows of a part after parsing.
 
-    `X`: of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the widest
-        row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers): the features
-        that are numbers, in order. Finite, or nan where values may be missing.
-    `texts`: of a table the categorical and hashed columns, without blanks around the texts.
-    `group`, of shape (n_samples,), int64, or None; `cost`, of shape (n_samples,), float64, or None: see `Block`.
-    `digest`: a checksum of what was read, and of what its path says, if the part is a whole file without a version: rows in
+    Parameters
+    ----------
+    survey : Survey
+    labels : Labels
+    X : ndarray or sp.csr_matrix
+        Of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the
+        widest row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers):
+        the features that are numbers, in order. Finite, or nan where values may be missing.
+    texts : dict of str to Texts
+        Of a table the categorical and hashed columns, without blanks around the texts.
+    group : ndarray of shape (n_samples,), int64, or None
+    cost : ndarray of shape (n_samples,), float64, or None
+        See `Block`.
+    digest : str
+        A checksum of what was read, and of what its path says, if the part is a whole file without a version: rows in
         memory are identified by it, and others by the versions of their files.
     """
 
@@ -196,7 +231,10 @@ def _summed(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 def check_expectations(source: SourceFields, name: str, figures: Mapping[str, Any]) -> None:
     """Compare the numbers of rows, of features and of rows of each class with those that the source states.
 
-    Raises InputError naming what was expected and what was found.
+    Raises
+    ------
+    InputError
+        The message names what was expected and what was found.
     """
     stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
     for figure, value in figures.items():

@@ -53,12 +53,21 @@ TEXT_DOMAIN = "string"
 class CsvText:
     """Whole lines of cells, without a header.
 
-    `data`: UTF-8; the last byte is a line break. Lines of blanks do not count.
-    `where`: names the file in errors.
-    `names`: the columns.
-    `separator`: one character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
-    `decimal`: what stands before the fraction of a number.
-    `first_line`: the number of the first line in its file.
+    Attributes
+    ----------
+    data : bytes
+        UTF-8; the last byte is a line break. Lines of blanks do not count.
+    where : str
+        Names the file in errors.
+    names : sequence of str
+        The columns.
+    separator : str
+        One character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
+    quote : str
+    decimal : str
+        What stands before the fraction of a number.
+    first_line : int
+        The number of the first line in its file.
     """
 
     data: bytes
@@ -72,8 +81,17 @@ class CsvText:
     def read(self, names: Sequence[str], numbers: Collection[str], missing: Collection[str]) -> "pa.Table":
         """Return the columns. Those in `numbers` are float64 if each cell is a number; all others are dictionaries of texts.
 
-        `missing`: the words, in lower case, that mark a missing number. They become nulls.
-        Raises InputError if a line has too many or too few cells, or a cell cannot be read, naming line and column.
+        Parameters
+        ----------
+        names : sequence of str
+        numbers : collection of str
+        missing : collection of str
+            The words, in lower case, that mark a missing number. They become nulls.
+
+        Raises
+        ------
+        InputError
+            If a line has too many or too few cells, or a cell cannot be read, naming line and column.
         """
         import pyarrow as pa
 
@@ -101,7 +119,10 @@ class CsvText:
     def rows(self) -> Iterator[list[tuple[int, str]]]:
         """Yield the cells of each row with their lines. Bytes that are not UTF-8 become surrogates.
 
-        Raises InputError if a row has too many or too few cells, or quotes are not closed.
+        Raises
+        ------
+        InputError
+            If a row has too many or too few cells, or quotes are not closed.
         """
         text = self.data.decode(errors="surrogateescape")
         for cells, _ in rows_of_cells(text, self.where, self.separator, self.quote, self.first_line, self.names):
@@ -181,7 +202,10 @@ class CsvText:
 def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
     """Return lines of cells as a table. Each number is the one that Python's `float` reads from its text.
 
-    Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.parse_table`.
+    Raises
+    ------
+    InputError
+        As `CsvText.read` and `aucdist.data.formats.tables.parse_table`.
     """
     import pyarrow as pa
 
@@ -260,8 +284,14 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     Empty cells get names: ``index`` for the first, as pandas writes it, else x2, x3, ... So do row names, which R writes below a
     header that is one short. A name that comes again is called name.1, name.2, ...
 
-    `data`: the header and the row below it, at least.
-    `encoding`: of `data`.
+    Parameters
+    ----------
+    data : bytes
+        The header and the row below it, at least.
+    where : str
+    source : SourceFields
+    encoding : str, default="utf-8"
+        Of `data`.
     """
     skip, start = source.skip_lines, 0
     for i in range(skip):

@@ -32,8 +32,14 @@ UNKNOWN_CODE = -1
 class StoredPart(Stored[Parsed]):
     """A part that is parsed once, and then memory-mapped if the local disk has room for the parsed rows.
 
-    `index`: the number of its block.
-    `schema`: that of the training data, for rows that are to be encoded like them.
+    Parameters
+    ----------
+    source : SourceFields
+    index : int
+        The number of its block.
+    part : FilePart
+    schema : Schema, optional
+        That of the training data, for rows that are to be encoded like them.
     """
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
@@ -43,7 +49,10 @@ class StoredPart(Stored[Parsed]):
     def survey(self) -> Survey:
         """Return the survey of the part.
 
-        Raises InputError if the part cannot be read or is malformed.
+        Raises
+        ------
+        InputError
+            If the part cannot be read or is malformed.
         """
         return self.read().survey
 
@@ -53,13 +62,24 @@ def resolve_source_and_schema(
 ) -> tuple[AnySource, Schema]:
     """Return the source with `layout` and `dtype` resolved, and the schema of all parts.
 
-    `total`: the survey of all parts.
-    `schema`: that of the training data, for rows that are to be encoded like them.
-    `labelled`: False for rows that are only scored: they may be of one class, and unless the source names a label they
-        count as negative, whatever their labels are.
-    `name`: names the data set in errors.
-    Raises InputError if there is no row or no feature, a column has too many categories, two features get the same name, the
-        classes cannot be divided into positive and negative ones, or rows, features or classes are not the expected ones.
+    Parameters
+    ----------
+    source : AnySource
+    total : Survey
+        The survey of all parts.
+    schema : Schema or None
+        That of the training data, for rows that are to be encoded like them.
+    labelled : bool
+        False for rows that are only scored: they may be of one class, and unless the source names a label they count as
+        negative, whatever their labels are.
+    name : str
+        Names the data set in errors.
+
+    Raises
+    ------
+    InputError
+        If there is no row or no feature, a column has too many categories, two features get the same name, the classes
+        cannot be divided into positive and negative ones, or rows, features or classes are not the expected ones.
     """
     figures = {"rows": total.rows, "rows of each class": total.classes}
     if total.rows == 0:
@@ -102,11 +122,22 @@ def resolve_source_and_schema(
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int) -> Block:
     """Encode the parsed rows of a part as a block.
 
-    `parsed`: what a file or a part of one holds.
-    `source`: its layout and type of values must be those that `resolve_source_and_schema` returned.
-    `schema`: the features and classes that the block gets.
-    `first_row`: the first row's number in the data set; the others follow.
-    Raises InputError if the features or classes are not those of the schema, or a value is too large for the type.
+    Parameters
+    ----------
+    parsed : Parsed
+        What a file or a part of one holds.
+    where : str
+    source : SourceFields
+        Its layout and type of values must be those that `resolve_source_and_schema` returned.
+    schema : Schema
+        The features and classes that the block gets.
+    first_row : int
+        The first row's number in the data set; the others follow.
+
+    Raises
+    ------
+    InputError
+        If the features or classes are not those of the schema, or a value is too large for the type.
     """
     X: Any = parsed.X
     if sp.issparse(X):
@@ -141,10 +172,19 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
 def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -> Any:
     """Return the features of a table side by side.
 
-    `schema`: names the features, and the categories in the order of theirs.
-    `sparse`: whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the
-        numbers.
-    Raises InputError if the features are not those of the schema.
+    Parameters
+    ----------
+    table : Parsed
+    where : str
+    schema : Schema
+        Names the features, and the categories in the order of theirs.
+    sparse : bool
+        Whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the numbers.
+
+    Raises
+    ------
+    InputError
+        If the features are not those of the schema.
     """
     categories, names = features_as(table.survey, schema, where)
     pieces: list[Any] = []  # groups of features: columns of numbers, or the 0/1 features of a column as a sparse matrix
@@ -188,7 +228,10 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
 def features_as(survey: Survey, schema: Schema, where: str) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Return the categories of a table's columns in the order of a schema, and the names of all features.
 
-    Raises InputError if the features are not those of the schema.
+    Raises
+    ------
+    InputError
+        If the features are not those of the schema.
     """
     categories = {name: schema.categories.get(name, ()) for name in survey.categories}
     names = feature_names(survey.columns, categories, survey.hashed)

@@ -96,7 +96,10 @@ class JsonLinesFormat(ArrowFileFormat):
     def table(self, data: bytes, where: str) -> "pa.Table":
         """Return the columns. A key that an object does not have is a missing value.
 
-        Raises InputError if a line is no JSON object, or a key has values of several types.
+        Raises
+        ------
+        InputError
+            If a line is no JSON object, or a key has values of several types.
         """
         import pyarrow as pa
         import pyarrow.json
@@ -122,7 +125,10 @@ class ArrowFormat(ArrowFileFormat):
     def table(self, data: bytes, where: str) -> "pa.Table":
         """Return the columns.
 
-        Raises InputError if the file is damaged.
+        Raises
+        ------
+        InputError
+            If the file is damaged.
         """
         import pyarrow as pa
 
@@ -145,8 +151,10 @@ class ExcelFormat(ArrowFileFormat):
     def table(self, data: bytes, where: str) -> "pa.Table":
         """Return a sheet, by default the first one.
 
-        Raises InputError if openpyxl is not installed, the file is damaged or expands too much, or there is no such
-            sheet.
+        Raises
+        ------
+        InputError
+            If openpyxl is not installed, the file is damaged or expands too much, or there is no such sheet.
         """
         openpyxl = load_optional("openpyxl")
         import pandas as pd
@@ -178,7 +186,10 @@ class LoadedFormat(TableFormat):
     def table(self, url: str) -> "pa.Table":
         """Fetch the rows.
 
-        Raises InputError if the library is not installed, or the rows cannot be fetched.
+        Raises
+        ------
+        InputError
+            If the library is not installed, or the rows cannot be fetched.
         """
 
     def describe_files(self) -> list[Json]:
@@ -275,10 +286,17 @@ class SqlFormat(LoadedFormat):
     def table(self, url: str) -> "pa.Table":
         """Return the result of the query. The database is opened for reading only.
 
-        `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
+        Parameters
+        ----------
+        url : str
+            As SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
             ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
-        Raises InputError if a package is not installed, the database cannot be reached, the query is anything but one SELECT, or
-            it fails.
+
+        Raises
+        ------
+        InputError
+            If a package is not installed, the database cannot be reached, the query is anything but one SELECT, or it
+            fails.
         """
         if not SCHEME.match(url):
             raise InputError("a database is named by a URL, such as sqlite:////data/sales.db or duckdb:///sales.duckdb")
@@ -487,8 +505,16 @@ def format_from_suffix(name: str) -> Json:
 def format_from_bytes(head: bytes, where: str) -> Json:
     """Return the keys of a source that the first bytes of a file decide, its format among them.
 
-    `head`: unpacked.
-    Raises InputError if they belong to a web page or to no known format.
+    Parameters
+    ----------
+    head : bytes
+        Unpacked.
+    where : str
+
+    Raises
+    ------
+    InputError
+        If they belong to a web page or to no known format.
     """
     first = head.lstrip()
     if first[:1] == b"<":

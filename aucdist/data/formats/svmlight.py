@@ -24,8 +24,13 @@ LAST_INDEX = np.iinfo(np.int32).max - 1
 class Lines:
     """Whole lines of a file.
 
-    `data`: the last byte is a line break.
-    `first_line`: the number of the first line.
+    Attributes
+    ----------
+    data : bytes
+        The last byte is a line break.
+    where : str
+    first_line : int
+        The number of the first line.
     """
 
     data: bytes
@@ -45,10 +50,21 @@ def parse_svmlight(
 
     Every number is that which Python's `float` makes of it, or the nearest float32 to that.
 
-    `n_features`: the width; None takes the largest index that occurs.
-    `first_line`: the number of the first line, for errors.
-    Raises InputError if a line is malformed, naming line and column; if an index is below the first, above
-        `n_features`, or not above the one before it; or if a value or a label is not finite.
+    Parameters
+    ----------
+    data : bytes
+    where : str
+    source : SourceFields
+    n_features : int or None
+        The width; None takes the largest index that occurs.
+    first_line : int, default=1
+        The number of the first line, for errors.
+
+    Raises
+    ------
+    InputError
+        If a line is malformed, naming line and column; if an index is below the first, above `n_features`, or not above the
+        one before it; or if a value or a label is not finite.
     """
     text, dtype = Lines(data if data.endswith(b"\n") else data + b"\n", where, first_line), source.dtype or "float64"
     array, first = np.frombuffer(text.data, dtype=np.uint8), 0 if source.zero_based else 1

@@ -75,10 +75,16 @@ REMEDY_OF_LABELS = "remove these rows or fill them in, because a training row ne
 class Spelling:
     """How the cells of a table are written.
 
-    `missing`: texts that mark a missing value of a feature, besides `ANY_CASE` and `AS_PANDAS`.
-    `decimal`: what stands before the fraction of a number.
-    `thousands`: what groups three digits each: a character, or ``space``.
-    `symbols`: what may stand before or behind a number, such as a currency or per cent. It does not change the number.
+    Attributes
+    ----------
+    missing : tuple of str
+        Texts that mark a missing value of a feature, besides `ANY_CASE` and `AS_PANDAS`.
+    decimal : str
+        What stands before the fraction of a number.
+    thousands : str or None
+        What groups three digits each: a character, or ``space``.
+    symbols : tuple of str
+        What may stand before or behind a number, such as a currency or per cent. It does not change the number.
     """
 
     missing: tuple[str, ...] = ()
@@ -234,9 +240,14 @@ def problem_with_date(text: str, form: str | None) -> str | None:
 def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); NaN if the date is missing.
 
-    `column`: valid dates by `problem_with_date`, and `MISSING_CATEGORY`.
-    `parts`: some of `PARTS`.
-    `form`: as for `parse_date`.
+    Parameters
+    ----------
+    column : Texts
+        Valid dates by `problem_with_date`, and `MISSING_CATEGORY`.
+    parts : sequence of DatePart
+        Some of `PARTS`.
+    form : str or None
+        As for `parse_date`.
     """
     rows = []
     for text in column.categories:
@@ -255,21 +266,36 @@ def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None) -
 class TableForm:
     """How the columns of a table are read.
 
-    `label`: the column with the classes; empty if there is none.
-    `features`: the columns that are features, in their order. Columns with no role are ignored.
-    `categorical`: the features that are texts, and become one feature for each value.
-    `guess`: whether features with a cell that is not a number are texts as well.
-    `hashed`: for each hashed text column the number of its features.
-    `allowed`: the values that a text column may have; columns that are not listed may have any value.
-    `missing`: whether features may have missing values: NaN among numbers, `MISSING_CATEGORY` among texts.
-    `dtype`: ``float64`` or ``float32``; None: as the columns are stored.
-    `dates`: the features that are dates, and the parts that become numbers.
-    `date_format`: how dates are written; None: as in ISO 8601.
-    `unknown`: what to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`);
-        ``as-missing``.
-    `spelling`: how numbers and missing values are written.
-    `groups`: the column that says which rows belong together; empty if there is none.
-    `cost`: the column with the cost of a wrong decision on each row; empty if there is none.
+    Attributes
+    ----------
+    label : str
+        The column with the classes; empty if there is none.
+    features : sequence of str
+        The columns that are features, in their order. Columns with no role are ignored.
+    categorical : collection of str
+        The features that are texts, and become one feature for each value.
+    guess : bool
+        Whether features with a cell that is not a number are texts as well.
+    hashed : mapping of str to int
+        For each hashed text column the number of its features.
+    allowed : mapping of str to collection of str
+        The values that a text column may have; columns that are not listed may have any value.
+    missing : bool
+        Whether features may have missing values: NaN among numbers, `MISSING_CATEGORY` among texts.
+    dtype : str or None
+        ``float64`` or ``float32``; None: as the columns are stored.
+    dates : mapping of str to tuple of DatePart
+        The features that are dates, and the parts that become numbers.
+    date_format : str or None
+        How dates are written; None: as in ISO 8601.
+    unknown : str
+        What to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
+    spelling : Spelling
+        How numbers and missing values are written.
+    groups : str
+        The column that says which rows belong together; empty if there is none.
+    cost : str
+        The column with the cost of a wrong decision on each row; empty if there is none.
     """
 
     label: str
@@ -291,9 +317,19 @@ class TableForm:
     def of(cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> "TableForm":
         """Return the form that a source describes.
 
-        `schema`: that of the training data, for rows that are encoded like them.
-        `names`: the columns.
-        Raises InputError if a column does not exist.
+        Parameters
+        ----------
+        source : SourceFields
+        schema : Schema or None
+            That of the training data, for rows that are encoded like them.
+        names : sequence of str
+            The columns.
+        where : str
+
+        Raises
+        ------
+        InputError
+            If a column does not exist.
         """
         role_columns = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
         roles = {

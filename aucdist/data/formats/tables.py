@@ -40,10 +40,21 @@ VALUES_IN_CACHE = 2**17  # values
 def parse_table(columns: pa.Table, form: TableForm, where: str, place: CellPlace, *, are_cells: bool = False) -> Parsed:
     """Parse the columns of a table. Dates become numbers.
 
-    `columns`: those of ``form.columns``, and perhaps others.
-    `where`: names the file in errors.
-    `are_cells`: whether numbers may be texts, as in a CSV file.
-    Raises InputError, naming the place, if a number is invalid or not finite, or if a value is missing or not allowed.
+    Parameters
+    ----------
+    columns : pyarrow.Table
+        Those of ``form.columns``, and perhaps others.
+    form : TableForm
+    where : str
+        Names the file in errors.
+    place : CellPlace
+    are_cells : bool, default=False
+        Whether numbers may be texts, as in a CSV file.
+
+    Raises
+    ------
+    InputError
+        If a number is invalid or not finite, or if a value is missing or not allowed. The message names the place.
     """
     columns = columns.select(form.columns)
     if not are_cells:
@@ -342,8 +353,14 @@ def _occurring(counts: dict[str, int]) -> dict[str, int]:
 def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableForm) -> str | None:
     """Return what is wrong with a cell of a column of numbers, if anything.
 
-    `plain`: the number as Python writes it; None if the cell is no number.
-    `value`: what it became.
+    Parameters
+    ----------
+    cell : str
+    plain : str or None
+        The number as Python writes it; None if the cell is no number.
+    value : float
+        What it became.
+    form : TableForm
     """
     spelling = form.spelling
     if plain is not None:

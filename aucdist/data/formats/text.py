@@ -44,8 +44,12 @@ def excerpt(raw: bytes) -> str:
 def describe_bad_number(raw: bytes, value: float) -> str | None:
     """Return what is wrong with a number of many digits, if anything.
 
-    `raw`: its text, which Python's `float` can read.
-    `value`: what it became.
+    Parameters
+    ----------
+    raw : bytes
+        Its text, which Python's `float` can read.
+    value : float
+        What it became.
     """
     if not math.isfinite(value):
         return "is not finite"
@@ -57,10 +61,19 @@ def describe_bad_number(raw: bytes, value: float) -> str | None:
 def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) -> bytes:
     """Decode text from the encoding of a source, and return it as UTF-8.
 
-    `data`: a file, or whole lines of one.
-    `first_line`: the number of the first line, for errors.
-    Raises InputError if bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is
-        stated.
+    Parameters
+    ----------
+    data : bytes
+        A file, or whole lines of one.
+    where : str
+    source : SourceFields
+    first_line : int, default=1
+        The number of the first line, for errors.
+
+    Raises
+    ------
+    InputError
+        If bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is stated.
     """
     encoding: str = source.encoding
     for begin, reason in OTHER_FORMATS.items():
@@ -121,7 +134,10 @@ def check_names(names: Sequence[str], where: str, source: SourceFields | None = 
 def match_names(names: Sequence[str], expected: Collection[str], where: str) -> list[str]:
     """Return column names; one that differs from an expected name only by blanks around it becomes that name.
 
-    Raises InputError if an expected name could mean several columns.
+    Raises
+    ------
+    InputError
+        If an expected name could mean several columns.
     """
     columns = list(names)
     for name in sorted(set(expected).difference(names)):
@@ -173,7 +189,11 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
     Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
 
-    `first`: the cells of the first row.
+    Parameters
+    ----------
+    first : sequence of str
+        The cells of the first row.
+    rows : sequence of sequence of str
     """
     named = [cell for cell in first if cell]
     numbers = [is_number(cell) for cell in named]
@@ -201,11 +221,23 @@ def rows_of_cells(
 ) -> Iterator[tuple[list[tuple[int, str]], int]]:
     """Yield the cells of each row with their lines, and the position of the next row in the text.
 
-    `text`: ends in a line break. Lines of blanks do not count.
-    `separator`: one character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
-    `line`: the number of the first line.
-    `names`: the columns, if they are known.
-    Raises InputError if a row has more cells than there are columns and quotes are wrong, or quotes are not closed.
+    Parameters
+    ----------
+    text : str
+        Ends in a line break. Lines of blanks do not count.
+    where : str
+    separator : str
+        One character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
+    quote : str
+    line : int
+        The number of the first line.
+    names : sequence of str, default=()
+        The columns, if they are known.
+
+    Raises
+    ------
+    InputError
+        If a row has more cells than there are columns and quotes are wrong, or quotes are not closed.
     """
     at, q, sep = 0, re.escape(quote), re.escape(separator)
     if separator == BLANKS:
@@ -247,7 +279,10 @@ def first_row(
 ) -> tuple[int, list[str], int]:
     """Return the cells of the first row from `start` on, the number of the line after it, and where that line starts.
 
-    Raises InputError if there is none, if it is not UTF-8, or if it cannot be cut into cells.
+    Raises
+    ------
+    InputError
+        If there is none, if it is not UTF-8, or if it cannot be cut into cells.
     """
     stop = data.find(b"\n", start + MAX_OF_ROW)
     text = data[start : stop if stop >= 0 else len(data)].decode(encoding, "surrogateescape") + "\n"

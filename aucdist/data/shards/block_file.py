@@ -28,10 +28,16 @@ LIST_COLUMNS = ("indices", "values")
 class Form:
     """The properties that all blocks of a data set share.
 
-    `layout`: ``dense`` or ``csr``.
-    `dtype`: ``float32`` or ``float64``.
-    `grouped`, `graded`, `costed` and `coded`: whether rows have a group, a grade, a cost, and the place of their set of
-        classes.
+    Attributes
+    ----------
+    layout : str
+        ``dense`` or ``csr``.
+    dtype : str
+        ``float32`` or ``float64``.
+    n_features : int
+    weighted : bool
+    grouped, graded, costed, coded : bool
+        Whether rows have a group, a grade, a cost, and the place of their set of classes.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -79,7 +85,10 @@ def block_bytes(block: Block) -> int:
 def to_table(block: Block) -> pa.Table:
     """Return a block as a table: label, row_id, weight, group, grade, cost and code (if any), indices (of CSR rows) and values.
 
-    Raises InputError if a CSR block has more stored values than a list column may have.
+    Raises
+    ------
+    InputError
+        If a CSR block has more stored values than a list column may have.
     """
     form = Form.of(block)
     columns = form.columns()
@@ -112,9 +121,19 @@ def to_parquet(block: Block) -> bytes:
 def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     """Return the block that `to_parquet` wrote.
 
-    `index`: the block's number in its data set.
-    Raises InputError if the block has another form.
-    Raises ArrowException, OSError if the bytes are no Parquet file.
+    Parameters
+    ----------
+    data : pyarrow.Buffer
+    form : Form
+    index : int
+        The block's number in its data set.
+
+    Raises
+    ------
+    InputError
+        If the block has another form.
+    ArrowException, OSError
+        If the bytes are no Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(form.columns()):
@@ -143,7 +162,10 @@ def _types_text(columns: pa.Schema) -> str:
 def from_table(table: pa.Table, form: Form, index: int) -> Block:
     """Return the block of a table that `to_table` made. Its arrays are views of the table.
 
-    Raises InputError if the indices of CSR rows do not fit the number of values or of features.
+    Raises
+    ------
+    InputError
+        If the indices of CSR rows do not fit the number of values or of features.
     """
     columns = {name: one_array(table[name]) for name in table.column_names}
     arrays = {

@@ -66,9 +66,16 @@ class StoredFile:
 class Shard(StoredFile):
     """A file of rows.
 
-    `memory`: bytes of its block in memory.
-    `crc32`: a checksum that is quick enough to be compared each time the shard is read.
-    `values_at`: of data sets that older versions wrote, where dense values lie uncompressed; it is not used.
+    Attributes
+    ----------
+    rows : int
+    positives : int
+    memory : int
+        Bytes of its block in memory.
+    crc32 : int
+        A checksum that is quick enough to be compared each time the shard is read.
+    values_at : int or None
+        Of data sets that older versions wrote, where dense values lie uncompressed; it is not used.
     """
 
     rows: Count
@@ -82,15 +89,24 @@ class Shard(StoredFile):
 class Manifest:
     """The description of a sharded data set. In the file, the fields of `form` and `schema` are at the top level.
 
-    `format`: version of the layout on disk.
-    `form`: what its blocks have in common.
-    `schema`: without the names of the features, which are in a file of their own (`read_schema`).
-    `n_samples`, `n_pos` and `n_neg`: totals.
-    `origin`: where the rows come from, as JSON values: sources with their sizes and ETags, options of reading, seed,
-        ...
-    `features`: the file with the names of the features.
-    `shards`: in the order of the blocks.
-    `url`: the URL of this generation. It is not in the file.
+    Attributes
+    ----------
+    format : int
+        Version of the layout on disk.
+    form : Form
+        What its blocks have in common.
+    schema : Schema
+        Without the names of the features, which are in a file of their own (`read_schema`).
+    n_samples, n_pos, n_neg : int
+        Totals.
+    origin : dict
+        Where the rows come from, as JSON values: sources with their sizes and ETags, options of reading, seed, ...
+    features : StoredFile
+        The file with the names of the features.
+    shards : tuple of Shard
+        In the order of the blocks.
+    url : str
+        The URL of this generation. It is not in the file.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -136,7 +152,10 @@ def commit(
 ) -> Manifest:
     """Write the manifest of shards that have been written. This makes them the data set of a folder.
 
-    Raises InputError if the folder is not writable or cannot be reached.
+    Raises
+    ------
+    InputError
+        If the folder is not writable or cannot be reached.
     """
     out = io.BytesIO()
     pq.write_table(pa.table({"name": pa.array(schema.feature_names, pa.string())}), out, compression="zstd")
@@ -173,8 +192,15 @@ def manifest_of(source: SourceFields) -> Manifest | None:
 def read_manifest(url: str) -> Manifest:
     """Read the manifest of a sharded data set.
 
-    `url`: the folder, whose current generation is meant, or one generation's `Manifest.url`.
-    Raises InputError if there is none, or if it is damaged, of another version, or names files outside its folder.
+    Parameters
+    ----------
+    url : str
+        The folder, whose current generation is meant, or one generation's `Manifest.url`.
+
+    Raises
+    ------
+    InputError
+        If there is none, or if it is damaged, of another version, or names files outside its folder.
     """
     url = url.rstrip("/")
     if MANIFEST_NAME.fullmatch(url.rpartition("/")[2]):
@@ -220,7 +246,10 @@ class _Version(BaseModel):
 def read_schema(manifest: Manifest) -> Schema:
     """Read the names of the features and classes of a data set.
 
-    Raises InputError if the file with the features is missing or altered, or if its names are damaged.
+    Raises
+    ------
+    InputError
+        If the file with the features is missing or altered, or if its names are damaged.
     """
     url = manifest.url_of(manifest.features)
     data, where = files.read_bytes(url), files.shown(url)
@@ -243,10 +272,23 @@ def read_schema(manifest: Manifest) -> Schema:
 def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
     """Write blocks as a sharded data set, each block as one shard.
 
-    `blocks`: at least one, all of one layout, type and number of features. A block without rows is legal.
-    `url`: a folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
-    Returns the manifest.
-    Raises InputError if the folder is not writable or cannot be reached.
+    Parameters
+    ----------
+    blocks : sequence of Block
+        At least one, all of one layout, type and number of features. A block without rows is legal.
+    schema : Schema
+    url : str
+        A folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
+
+    Returns
+    -------
+    Manifest
+        The manifest.
+
+    Raises
+    ------
+    InputError
+        If the folder is not writable or cannot be reached.
     """
     url = url.rstrip("/")
     return commit(url, schema, Form.of(blocks[0]), [write_shard(block, url, i) for i, block in enumerate(blocks)])
@@ -255,8 +297,17 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
 def write_shard(block: Block, url: str, index: int) -> Shard:
     """Write one shard, and return its entry in the manifest that is still to be written.
 
-    `index`: the shard's number among the others.
-    Raises InputError if the folder is not writable or cannot be reached.
+    Parameters
+    ----------
+    block : Block
+    url : str
+    index : int
+        The shard's number among the others.
+
+    Raises
+    ------
+    InputError
+        If the folder is not writable or cannot be reached.
     """
     data = to_parquet(block)
     stored = StoredFile.of(data, f"shard-{index:05d}")
@@ -307,7 +358,12 @@ def verify_shard(url: str, index: int) -> str | None:
     Size, CRC-32 and SHA-256 are compared. Labels, weights, row ids and values must be possible ones, and the indices of CSR rows
     in order. Rows, positives and memory must be those of the manifest.
 
-    `url` and `index`: as for `read_shard`.
+    Parameters
+    ----------
+    url : str
+        As for `read_shard`.
+    index : int
+        As for `read_shard`.
     """
     try:
         manifest = read_manifest(url)

@@ -175,7 +175,11 @@ def index_of(item: int | StoredPart) -> int:
 class SavedReader:
     """A function that reads blocks: ``saved(item) -> Block``. Each process first loads the file of the reader.
 
-    `secret_urls`: sent with the object, because the file does not contain secrets.
+    Attributes
+    ----------
+    url : str
+    secret_urls : tuple of Url
+        Sent with the object, because the file does not contain secrets.
     """
 
     url: str
@@ -300,7 +304,15 @@ def _survey(
 ) -> tuple[BlockReader, KeptParts]:
     """Return the reader of all parts without a fingerprint, and the stored parts.
 
-    `survey`: ``survey(source)`` returns what it keeps of the parts, and their surveys.
+    Parameters
+    ----------
+    source : Source
+    parts : sequence of FilePart
+    survey : callable
+        ``survey(source)`` returns what it keeps of the parts, and their surveys.
+    schema : Schema or None
+    labelled : bool
+    name : str
     """
     kept, surveys = survey(source)
     texts = {name for part in surveys for name in part.categories}

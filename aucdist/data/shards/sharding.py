@@ -71,9 +71,18 @@ def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     finite domains, 2002; their prefix cipher is not needed, and the round function is a hash and not a cipher). At most
     three numbers in four lie beyond, so that takes four times on average at the worst.
 
-    `numbers`: from 0 to n - 1.
-    `n`: at most 2**62.
-    Returns ndarray of int64: from 0 to n - 1; different numbers have different places.
+    Parameters
+    ----------
+    numbers : ndarray
+        From 0 to n - 1.
+    n : int
+        At most 2**62.
+    seed : int
+
+    Returns
+    -------
+    ndarray
+        Ndarray of int64: from 0 to n - 1; different numbers have different places.
     """
     half = np.uint64(max(1, ((n - 1).bit_length() + 1) // 2))
     keys = hash_ids(np.arange(ROUNDS), seed)
@@ -93,8 +102,15 @@ def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
 class ShardJob:
     """The settings of a sharding that every worker needs.
 
-    `work`: the work folder, which is in the folder of the shards.
-    `origin`: the origin of the rows for the manifest, and the key of the request.
+    Attributes
+    ----------
+    work : str
+        The work folder, which is in the folder of the shards.
+    reader : BlockReader
+    n_shards : int
+    seed : int
+    origin : dict
+        The origin of the rows for the manifest, and the key of the request.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -119,7 +135,10 @@ class ShardJob:
 def read_job(url: str) -> ShardJob:
     """Return the job of a file.
 
-    Raises InputError if the file is missing or damaged.
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged.
     """
     return replace(read_json(url, ShardJob), work=url.rpartition("/")[0])
 

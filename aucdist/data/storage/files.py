@@ -47,7 +47,10 @@ def files_of(source: str | list[str]) -> list[str]:
     A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
     underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names, unless a file is called so.
 
-    Raises InputError if nothing matches.
+    Raises
+    ------
+    InputError
+        If nothing matches.
     """
     if isinstance(source, list):
         return [url for part in source for url in files_of(part)]
@@ -80,7 +83,10 @@ def _is_folder(fs: Any, path: str) -> bool:
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
     """Return the bytes of a file as they are stored. Files on the web are read through the download cache.
 
-    Raises InputError if the file is empty or unreadable.
+    Raises
+    ------
+    InputError
+        If the file is empty or unreadable.
     """
     with storage_errors(url, "read"):
         data = downloaded(url, sha256).read_bytes() if is_web(url) else read_range(url, 0)
@@ -92,7 +98,12 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
 def downloaded(url: str, sha256: str | None = None, received: web.Received = lambda n, stated: None) -> Path:
     """Return the cached copy of a file on the web: see `aucdist.data.storage.web.cached_copy`.
 
-    `received`: called with the number of bytes received, and the total if the server states it.
+    Parameters
+    ----------
+    url : str
+    sha256 : str, optional
+    received : web.Received, optional
+        Called with the number of bytes received, and the total if the server states it.
     """
     with store(url, "read") as (fs, _):
         return retried(web.cached_copy, url, sha256, functools.partial(web.download, fs, url, received))
@@ -111,9 +122,20 @@ def stat(url: str) -> Stat:
 def read_range(url: str, start: int, end: int | None = None, version: str = "") -> bytes:
     """Return the bytes from `start` up to `end` (exclusive), or to the end of the file.
 
-    `start` and `end`: counted from 0.
-    `version`: the ETag that `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
-    Raises InputError if the file has changed.
+    Parameters
+    ----------
+    url : str
+    start : int
+        Counted from 0.
+    end : int, optional
+        Counted from 0.
+    version : str, default=""
+        The ETag that `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
+
+    Raises
+    ------
+    InputError
+        If the file has changed.
     """
     if end is not None and end <= start:
         return b""
@@ -135,7 +157,12 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
 
     A local file is written to a temporary name and renamed. Object stores show an object only when it is complete.
 
-    `new`: whether a local file must not exist yet: of two processes that write it at once, one gets the error.
+    Parameters
+    ----------
+    url : str
+    data : bytes
+    new : bool, default=False
+        Whether a local file must not exist yet: of two processes that write it at once, one gets the error.
     """
     with store(url, "write") as (fs, path):
         if "file" in fs.protocol:
@@ -256,7 +283,10 @@ def store(url: str, action: str) -> Iterator[tuple[Any, str]]:
 def open_fs(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, with short timeouts, and the path on it.
 
-    Raises InputError if nothing here can open such a URL.
+    Raises
+    ------
+    InputError
+        If nothing here can open such a URL.
     """
     url, named = reveal(url), url
     if "\0" in url:
@@ -326,8 +356,16 @@ def absolute(url: str) -> str:
 def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
     """Open a file for reading in pieces. Files on the web are read through the download cache; compressed ones are unpacked.
 
-    `mapped`: map a local file into memory: one that nobody overwrites in place, since truncating it would kill this process.
-    Raises InputError if the file is missing, empty or unreadable, or its store cannot be reached.
+    Parameters
+    ----------
+    url : str
+    mapped : bool, default=False
+        Map a local file into memory: one that nobody overwrites in place, since truncating it would kill this process.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty or unreadable, or its store cannot be reached.
     """
     import pyarrow as pa
 

@@ -85,8 +85,17 @@ def check_fits(n_bytes: int, subject: str) -> None:
 def collected(parts: Iterable[T], size: Callable[[T], int], subject: str) -> list[T]:
     """Collect the parts of an answer of unknown length, such as the result of a query.
 
-    `size`: returns the bytes of a part in memory.
-    Raises InputError as soon as they exceed a quarter of the machine's memory, because encoding makes copies.
+    Parameters
+    ----------
+    parts : iterable of T
+    size : callable
+        Returns the bytes of a part in memory.
+    subject : str
+
+    Raises
+    ------
+    InputError
+        As soon as they exceed a quarter of the machine's memory, because encoding makes copies.
     """
     kept, n_bytes = [], 0
     for part in parts:
@@ -141,7 +150,10 @@ def check_regular(path: Path, url: str) -> None:
 def read_configuration(path: Path) -> str:
     """Return the text of a YAML file.
 
-    Raises InputError if it cannot be read, is no regular file, too large, or not in UTF-8.
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no regular file, too large, or not in UTF-8.
     """
     check_regular(path, str(path))
     with as_input_error(f"cannot read {path}", OSError, ValueError), path.open("rb") as file:
@@ -176,7 +188,10 @@ class Progress:
     def add(self, n_bytes: int) -> None:
         """Count bytes.
 
-        Raises TooSlow if fewer than `MIN_BYTES_PER_SECOND` a second have come on average, after the grace.
+        Raises
+        ------
+        TooSlow
+            If fewer than `MIN_BYTES_PER_SECOND` a second have come on average, after the grace.
         """
         self.received += n_bytes
         if time.monotonic() - self._start > SLOW_START_SECONDS + self.received / MIN_BYTES_PER_SECOND:
@@ -203,8 +218,16 @@ async def watched(transfer: Awaitable[T], progress: Progress) -> T:
 def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MAX_GROWTH) -> None:
     """Raise an InputError if a file expands by more than the limit.
 
-    `packed`: the bytes of the file. `unpacked`: those of its contents, or of the table that it becomes.
-    `remedy`: what users can do if they trust the file.
+    Parameters
+    ----------
+    packed : int
+        The bytes of the file.
+    unpacked : int
+        Those of its contents, or of the table that it becomes.
+    where : str
+    remedy : str
+        What users can do if they trust the file.
+    growth : int, default=MAX_GROWTH
     """
     limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:
@@ -255,7 +278,11 @@ def unpacked(data: bytes, url: str) -> bytes:
     """Return the content of a file, decompressed if its name or first bytes say gzip, bzip2, xz, Zstandard or a zip of one file.
 
     A byte order mark is left out.
-    Raises InputError if the file is truncated or damaged, if it is empty, or if it expands too much.
+
+    Raises
+    ------
+    InputError
+        If the file is truncated or damaged, if it is empty, or if it expands too much.
     """
     if packing := packing_of(url, data):
         kinds = OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error
@@ -287,7 +314,11 @@ def size_of_arrow(data: "pa.Buffer") -> int:
     """Return the number of bytes that an Arrow stream states for its memory, without unpacking it.
 
     A value counts eight bytes at least, also in a column of nulls, which has none.
-    Raises ValueError if the stream is damaged.
+
+    Raises
+    ------
+    ValueError
+        If the stream is damaged.
     """
     import pyarrow as pa
 

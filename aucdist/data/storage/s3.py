@@ -55,7 +55,10 @@ def _buckets(variable: str) -> set[str]:
 def read_object(fs: Any, path: str, start: int = 0, end: int | None = None) -> tuple[bytes, str]:
     """Return the bytes from `start` up to `end` (exclusive) of an object, and its ETag. Large ranges are read in parallel.
 
-    Raises ObjectChanged if the object was replaced between two parts.
+    Raises
+    ------
+    ObjectChanged
+        If the object was replaced between two parts.
     """
     data, etag = sync(fs.loop, _read, fs, path, start, end)
     return data, etag

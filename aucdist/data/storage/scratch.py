@@ -78,9 +78,14 @@ class _Mapping(mmap.mmap):
 class MappedCopy:
     """An object in a file: a block, or the rows of a file.
 
-    `start` and `size`: where it begins in the file, and its bytes.
-    `pieces`: where each piece begins behind that, and its bytes: first the object without its arrays, written by this
-        process, which alone reads it; then the arrays.
+    Parameters
+    ----------
+    file : AnonymousFile
+    start, size : int
+        Where it begins in the file, and its bytes.
+    pieces : tuple of tuple (int, int)
+        Where each piece begins behind that, and its bytes: first the object without its arrays, written by this process,
+        which alone reads it; then the arrays.
     """
 
     file: AnonymousFile
@@ -103,7 +108,11 @@ class MappedCopy:
 class Stored(Generic[Kept]):
     """An object that is not kept in memory. It is made when needed, and mapped from the local disk once there is a copy.
 
-    `make`: ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
+    Parameters
+    ----------
+    make : callable
+        ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
+    item : object
     """
 
     def __init__(self, make: Callable[[Any], Kept], item: Any):
@@ -131,8 +140,12 @@ class Stored(Generic[Kept]):
 class Scratch:
     """Copies on the local disk.
 
-    `folder`: the folder of the copies. On a file system in memory, no copies are made.
-    `limit`: the most bytes that copies may take; by default as many as leave a fifth of the disk free.
+    Parameters
+    ----------
+    folder : Path
+        The folder of the copies. On a file system in memory, no copies are made.
+    limit : int, optional
+        The most bytes that copies may take; by default as many as leave a fifth of the disk free.
     """
 
     def __init__(self, folder: Path, limit: int | None = None):
@@ -189,7 +202,10 @@ def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:
 def limit_from_environment() -> int | None:
     """Return the limit in bytes that the environment sets, or None.
 
-    Raises InputError if it is not a number of bytes.
+    Raises
+    ------
+    InputError
+        If it is not a number of bytes.
     """
     limit = os.environ.get(LIMIT, "").strip()
     if not limit:

@@ -74,7 +74,10 @@ def _arrived(name: str, url: str) -> Url:
 def reveal(url: str) -> str:
     """Return the URL with its secrets for the client that opens it. Files below a known URL are revealed as well.
 
-    Raises InputError if its secrets are not known to this process, such as those of a URL in a file that an earlier run wrote.
+    Raises
+    ------
+    InputError
+        If its secrets are not known to this process, such as those of a URL in a file that an earlier run wrote.
     """
     if not NUMBERED_SECRET.match(url):
         return str(url)
@@ -235,7 +238,10 @@ def find(source: str, folders: Sequence[Path] = ()) -> str | None:
 def require(source: str, folders: Sequence[Path] = ()) -> str:
     """Return URLs and absolute paths unchanged, and relative paths as `find` locates them.
 
-    Raises InputError if a relative path is not found. The message lists the places.
+    Raises
+    ------
+    InputError
+        If a relative path is not found. The message lists the places.
     """
     place = find(source, folders) if is_relative(source) else source
     if place is None:

@@ -33,10 +33,19 @@ def web_options() -> dict[str, Any]:
 def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], object]) -> Path:
     """Return the cached copy of a file, downloading it if there is none or if it is damaged.
 
-    `url`: the address. It names the cached copy, which is never fetched again while it is sound: remove it to do so.
-    `sha256`: checksum that the file must have. Without it the checksum of the first download is kept beside the file.
-    `download`: writes the file into the open file that it is given.
-    Raises InputError if the download has another checksum than the expected one. Nothing is kept then.
+    Parameters
+    ----------
+    url : str
+        The address. It names the cached copy, which is never fetched again while it is sound: remove it to do so.
+    sha256 : str or None
+        Checksum that the file must have. Without it the checksum of the first download is kept beside the file.
+    download : callable
+        Writes the file into the open file that it is given.
+
+    Raises
+    ------
+    InputError
+        If the download has another checksum than the expected one. Nothing is kept then.
     """
     folder = cache_folder() / hashlib.sha256(reveal(url).encode()).hexdigest()[:16]
     target = folder / (name_of(url) or "download")

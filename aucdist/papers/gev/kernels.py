@@ -16,14 +16,19 @@ from aucdist.probability.link_kernels import curvature, gev_likelihood, loss_and
 def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
     """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
-    `data`: LabelledRows; rows of weight 0 are ignored, even if their loss is infinite.
-    `theta`, of shape (n_features + 1,), float64: weights and intercept.
-    `terms`: Terms.
-    `at_a_time`, int: the number of rows that are scored at a time, and then added while they are still in the cache.
-    `gradients`, of shape (2, n_features), float64: the gradients of the negative and of the positive rows are added to
-        it.
-    `sums`, of shape (2, 3), float64: for each class the sums of losses, slopes, and slopes times scores are added to
-        it.
+    Parameters
+    ----------
+    data : LabelledRows
+        Rows of weight 0 are ignored, even if their loss is infinite.
+    theta : ndarray of shape (n_features + 1,), float64
+        Weights and intercept.
+    terms : Terms
+    at_a_time : int
+        The number of rows that are scored at a time, and then added while they are still in the cache.
+    gradients : ndarray of shape (2, n_features), float64
+        The gradients of the negative and of the positive rows are added to it.
+    sums : ndarray of shape (2, 3), float64
+        For each class the sums of losses, slopes, and slopes times scores are added to it.
     """
     totals = sums_for(data.rows, gradients)
     # Workspace: scores of some rows, which of them are added with which coefficients, and how many of each class.
@@ -107,7 +112,10 @@ def slope_along_move(along, terms, step):
 def shape_slopes(y, weight, xi, scores, totals):
     """Replace scores by the expected second derivatives of minus the weighted log-likelihood by the shape and the score.
 
-    `totals`, of shape (3,), float64: its derivatives by the shape, the expected second ones, and those above are added up.
+    Parameters
+    ----------
+    totals : ndarray of shape (3,), float64
+        Its derivatives by the shape, the expected second ones, and those above are added up.
     """
     for i in range(scores.shape[0]):
         if weight[i] == 0.0:
@@ -124,7 +132,10 @@ def shape_slopes(y, weight, xi, scores, totals):
 def log_likelihood(data, position):
     """Return the log-likelihood of all rows; minus infinity if a label has probability 0.
 
-    `position`, of shape (n_features + 2,), float64: weights, intercept and xi.
+    Parameters
+    ----------
+    position : ndarray of shape (n_features + 2,), float64
+        Weights, intercept and xi.
     """
     (rows, y, weight), d, total = data, position.shape[0] - 2, 0.0
     for i in range(y.shape[0]):
@@ -140,11 +151,14 @@ def log_likelihood(data, position):
 class Proposals(NamedTuple):
     """The prior, and the steps that `metropolis` proposes.
 
-    `means` and `precision`, of shape (n_features + 2,), float64: mean and precision of the normal prior of weights,
-        intercept and xi; precision 0 means a flat prior.
-    `factor`, of shape (n_features + 2, n_features + 2), float64: lower triangular; a row of zeros keeps the entry
-        fixed.
-    `least_xi` and `most_xi`, float: limits of xi.
+    Attributes
+    ----------
+    means, precision : ndarray of shape (n_features + 2,), float64
+        Mean and precision of the normal prior of weights, intercept and xi; precision 0 means a flat prior.
+    factor : ndarray of shape (n_features + 2, n_features + 2), float64
+        Lower triangular; a row of zeros keeps the entry fixed.
+    least_xi, most_xi : float
+        Limits of xi.
     """
 
     means: np.ndarray
@@ -157,8 +171,12 @@ class Proposals(NamedTuple):
 class MetropolisSamples(NamedTuple):
     """The output arrays of `metropolis`.
 
-    `total`, of shape (n_features + 2,), float64: the sum of the samples is added to it.
-    `shapes` and `levels`, of shape (n_samples,), float64: xi and the log-likelihood of each sample.
+    Attributes
+    ----------
+    total : ndarray of shape (n_features + 2,), float64
+        The sum of the samples is added to it.
+    shapes, levels : ndarray of shape (n_samples,), float64
+        xi and the log-likelihood of each sample.
     """
 
     total: np.ndarray

@@ -54,8 +54,12 @@ Solve = Callable[[ndarray], ndarray]
 class LinkRound(Round):
     """Value, lower bound and gradient of the objective at one theta, and the passes that led to it.
 
-    `theta`, of shape (n_features + 1,), float64: the weights and the intercept.
-    `gradient`, of shape (n_features + 1,), float64: of the objective by theta. The last entry is 0 if there is no intercept.
+    Parameters
+    ----------
+    theta : ndarray of shape (n_features + 1,), float64
+        The weights and the intercept.
+    gradient : ndarray of shape (n_features + 1,), float64
+        Of the objective by theta. The last entry is 0 if there is no intercept.
     """
 
     theta: ndarray
@@ -76,10 +80,17 @@ class LinkRound(Round):
 class LinkProblem:
     """The objective of a link over the rows of some blocks.
 
-    `blocks`: no method changes the blocks' memories.
-    `lam`: the paper's lambda divided by n_samples.
-    `fit_intercept` and `penalise_intercept`: the paper penalises the intercept like a weight.
-    `signs`, of shape (n_features,), int8: the signs of the weights.
+    Parameters
+    ----------
+    blocks : Blocks
+        No method changes the blocks' memories.
+    loss : LinkLoss
+    lam : float
+        The paper's lambda divided by n_samples.
+    fit_intercept, penalise_intercept : bool
+        The paper penalises the intercept like a weight.
+    signs : ndarray of shape (n_features,), int8, or None
+        The signs of the weights.
     """
 
     blocks: Blocks
@@ -162,7 +173,10 @@ class LinkProblem:
 
         This takes one pass, with n_features^2 operations per row.
 
-        `theta`, of shape (n_features + 1,): c_i is the curvature of the row's loss at theta, or 1 if theta is None.
+        Parameters
+        ----------
+        theta : ndarray of shape (n_features + 1,), or None
+            c_i is the curvature of the row's loss at theta, or 1 if theta is None.
         """
         total: ndarray = self.blocks.sum(second_moments, theta, self.loss) / self.weight
         return total

@@ -56,8 +56,13 @@ MAX_VALUES = 5_000_000
 class ShapeEstimate:
     """The estimate of the shape after a round.
 
-    `theta`, of shape (n_features + 1,), float64: weights and intercept for this shape, or their means.
-    `measures`: what else the trace says of the round: see `map_shape` and `bayes_shape`.
+    Parameters
+    ----------
+    xi : float
+    theta : ndarray of shape (n_features + 1,), float64
+        Weights and intercept for this shape, or their means.
+    measures : dict of str to float
+        What else the trace says of the round: see `map_shape` and `bayes_shape`.
     """
 
     xi: float
@@ -186,7 +191,10 @@ def bayes_shape(
 def effective_size(samples: ndarray) -> float:
     """Return the effective sample size of a chain, by Geyer's initial positive sequence (1992).
 
-    `samples`, of shape (n_samples,), float64: the samples of one chain, in their order.
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples,), float64
+        The samples of one chain, in their order.
     """
     n = len(samples)
     centred = samples - samples.mean()

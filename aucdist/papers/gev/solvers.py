@@ -39,7 +39,10 @@ CountedSolve = Callable[[ndarray], tuple[ndarray, int]]
 def check_curvature(loss: LinkLoss) -> float:
     """Return the bound on the curvature of a loss.
 
-    Raises InputError if it has none.
+    Raises
+    ------
+    InputError
+        If it has none.
     """
     if loss.largest_curvature is None:
         raise InputError(

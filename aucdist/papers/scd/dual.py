@@ -41,9 +41,15 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 class RowDuals:
     """The dual variables of a block's rows, with what their updates need.
 
-    `table`, of shape (n_samples, N_COLUMNS), float64: as in `aucdist.papers.scd.kernels`.
-    `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; the others are set aside by shrinking.
-    `w`, of shape (n_features + 1,), float64: the block's contribution to w(b).
+    Parameters
+    ----------
+    table : ndarray of shape (n_samples, N_COLUMNS), float64
+        As in `aucdist.papers.scd.kernels`.
+    order : ndarray of shape (n_samples,), int32
+        Positions of the rows, the active ones first; the others are set aside by shrinking.
+    active : ActiveRows
+    w : ndarray of shape (n_features + 1,), float64
+        The block's contribution to w(b).
     """
 
     table: ndarray

@@ -25,13 +25,19 @@ SMALLEST_SCALE = 1e-100
 class DualSweeps(NamedTuple):
     """The settings of `dual_sweeps`.
 
-    `seed`: int.
-    `n_steps`: int.
-    `cyclic`: bool.
-    `constant`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
-        include it.
-    `sigma`, float: factor by which a step overstates its effect on w, so that several blocks can add their changes; 1
-        for the sequential algorithm.
+    Attributes
+    ----------
+    seed : int
+        Int.
+    n_steps : int
+        Int.
+    cyclic : bool
+        Bool.
+    constant : float
+        The value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares include it.
+    sigma : float
+        Factor by which a step overstates its effect on w, so that several blocks can add their changes; 1 for the
+        sequential algorithm.
     """
 
     seed: int
@@ -44,9 +50,12 @@ class DualSweeps(NamedTuple):
 class ActiveRows(NamedTuple):
     """The rows that shrinking has left active, and the bounds by which it removes rows.
 
-    `n`, int: the number of active rows.
-    `high` and `low`, float: the largest and the smallest slope that moved a variable in the previous sweep; inf and
-        -inf if there was none.
+    Attributes
+    ----------
+    n : int
+        The number of active rows.
+    high, low : float
+        The largest and the smallest slope that moved a variable in the previous sweep; inf and -inf if there was none.
     """
 
     n: int
@@ -209,12 +218,17 @@ def pegasos_steps(rows, y, factors, squares, steps, w):
     With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is projected
     onto the ball of this radius. The intercept moves by ``factor y / (2 sqrt(t))``.
 
-    `rows`: DenseRows or CsrRows.
-    `y`: of shape (n_samples,), int8.
-    `factors`, of shape (n_samples,), float64: factors of the rows' losses, with mean 1.
-    `squares`, of shape (n_samples,), float64: the rows' squared lengths.
-    `steps`: PegasosSteps.
-    `w`, of shape (n_features + 1,), float64: updated; the last entry is the intercept.
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    y : ndarray of shape (n_samples,), int8
+    factors : ndarray of shape (n_samples,), float64
+        Factors of the rows' losses, with mean 1.
+    squares : ndarray of shape (n_samples,), float64
+        The rows' squared lengths.
+    steps : PegasosSteps
+    w : ndarray of shape (n_features + 1,), float64
+        Updated; the last entry is the intercept.
     """
     seed, n_steps, lam, time, free, radius = steps
     state, last = u64(seed), w.shape[0] - 1

@@ -75,7 +75,12 @@ def balanced(point: ndarray, *, intercept: bool) -> tuple[float, ndarray]:
 def scaled_dual(point: ndarray, penalty: Penalty, *, intercept: bool) -> float:
     """Return the dual value of a point, after scaling it to be feasible and, for L2, to the best length.
 
-    `intercept`: whether there is an intercept.
+    Parameters
+    ----------
+    point : ndarray
+    penalty : Penalty
+    intercept : bool
+        Whether there is an intercept.
     """
     total, v = balanced(point, intercept=intercept)
     if penalty.has_corners:
@@ -236,7 +241,12 @@ class PrimalState:
 
         The summary of an epoch has what `loss_and_dual_point` returns at these weights.
 
-        `moves`: how often an epoch changes a margin, where margins are not computed anew.
+        Parameters
+        ----------
+        epoch : Epoch
+        seed : int
+        moves : int
+            How often an epoch changes a margin, where margins are not computed anew.
         """
         for summary in epochs(self.blocks.without_memory(), epoch, self.w, seed):
             yield self.round_at(summary)
@@ -250,8 +260,12 @@ class PrimalSolver(Solver):
     It comes near the minimum, within a hundredth of it in ten to several hundred rounds, and has a bound that lags far behind, so
     that a fit usually ends with `max_passes` and a ConvergenceWarning.
 
-    `eta`: the length of the first step; "1/lam" is the published one for L2. None takes that of `first_step`.
-    `average`: return the average of the weights, in which round t counts t times.
+    Attributes
+    ----------
+    eta : float, str or None
+        The length of the first step; "1/lam" is the published one for L2. None takes that of `first_step`.
+    average : bool
+        Return the average of the weights, in which round t counts t times.
     """
 
     objective = "hinge"
@@ -291,8 +305,14 @@ def signed_columns(block: Block) -> Rows:
 class ColumnMemory(NamedTuple):
     """What a block keeps: its columns, the share of each row in the total weight, and where the last sweep ended.
 
-    `n_sweeps`: how many there were.
-    `w` and `margins`: the weights after the last one, and the margins there; none before the first.
+    Attributes
+    ----------
+    columns : Rows
+    shares : ndarray
+    n_sweeps : int
+        How many there were.
+    w, margins : ndarray
+        The weights after the last one, and the margins there; none before the first.
     """
 
     columns: Rows
@@ -312,9 +332,17 @@ def column_epoch(
 ) -> tuple[ColumnMemory, ndarray, Summary]:
     """Evaluate the weights, then take as many steps as there are weights: an `Epoch`.
 
-    `loss`: the share of the total weight of a negative and of a positive row of weight 1; the number of rows of all blocks;
-        and whether there is an intercept.
-    `penalty`: it, lam, and the length of the first step.
+    Parameters
+    ----------
+    block : Block
+    memory : ColumnMemory or None
+    w : ndarray
+    seed : int
+    loss : tuple (ClassWeight, int, bool)
+        The share of the total weight of a negative and of a positive row of weight 1; the number of rows of all blocks; and
+        whether there is an intercept.
+    penalty : tuple (Penalty, float, float)
+        It, lam, and the length of the first step.
     """
     (of_classes, n_samples, intercept), (term, lam, eta) = loss, penalty
     kept = memory or ColumnMemory(signed_columns(block), row_shares(block, of_classes))

@@ -177,7 +177,15 @@ def pegasos_epoch(
 
     The length of a step depends on how many the block has taken before.
 
-    `loss`: the share of the total weight of a negative and of a positive row of weight 1; and the number of rows of all blocks.
+    Parameters
+    ----------
+    block : Block
+    memory : PegasosMemory or None
+    w : ndarray
+    seed : int
+    loss : tuple (ClassWeight, int)
+        The share of the total weight of a negative and of a positive row of weight 1; and the number of rows of all blocks.
+    steps : PegasosSteps
     """
     n, (taken, squares), (shares, n_samples) = block.n_samples, memory or (0, row_squares(block.rows)), loss
     summary = evaluate_weights(block, w, shares)

@@ -107,10 +107,14 @@ class Mean:
 class Duals:
     """A block's dual variables and the sums that follow from them.
 
-    `table`: number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
-    `contribution`, of shape (n_features,), float64: ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all
-        pairs.
-    `mean`: the mean of the contribution, and of the sum of the variables.
+    Parameters
+    ----------
+    table : ndarray
+        Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
+    contribution : ndarray of shape (n_features,), float64
+        ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
+    mean : Mean
+        The mean of the contribution, and of the sum of the variables.
     """
 
     table: ndarray

@@ -41,12 +41,17 @@ ONES = np.zeros(0)
 class PairRows(NamedTuple):
     """The two classes: ``z = sign * (minority_i - majority_j)`` is positive minus negative.
 
-    `minority` and `majority`: the rows of the smaller class, and rows that include those of the larger class.
-    `n_majority`: the number of rows of the larger class.
-    `sign`: 1 where the minority is positive, -1 where it is negative.
-    `minority_weight`: of shape (n_minority,), float64.
-    `majority_weight`, of shape (n_majority,), float64: a pair has the product as its weight; both are of length 0 if each
-        pair has the weight 1.
+    Attributes
+    ----------
+    minority, majority : Rows
+        The rows of the smaller class, and rows that include those of the larger class.
+    n_majority : int
+        The number of rows of the larger class.
+    sign : int
+        1 where the minority is positive, -1 where it is negative.
+    minority_weight : ndarray of shape (n_minority,), float64
+    majority_weight : ndarray of shape (n_majority,), float64
+        A pair has the product as its weight; both are of length 0 if each pair has the weight 1.
     """
 
     minority: Rows
@@ -113,10 +118,16 @@ def pair_square(a, i, b, j):
 class PairPlaces(NamedTuple):
     """The pairs of a block, as runs of rows of the larger class that have the same group.
 
-    `before`, of shape (n_runs + 1,), int64: the number of pairs before each run, and of all.
-    `rows`, of shape (n_runs + 1,), int64: where each run begins and ends.
-    `minority` and `n_minority`, of shape (n_runs,), int64: where the group's rows of the minority begin, and how many they are.
-    `majority_rows`, of shape (n_majority,), int64: the positions of the larger class among the block's rows.
+    Attributes
+    ----------
+    before : ndarray of shape (n_runs + 1,), int64
+        The number of pairs before each run, and of all.
+    rows : ndarray of shape (n_runs + 1,), int64
+        Where each run begins and ends.
+    minority, n_minority : ndarray of shape (n_runs,), int64
+        Where the group's rows of the minority begin, and how many they are.
+    majority_rows : ndarray of shape (n_majority,), int64
+        The positions of the larger class among the block's rows.
     """
 
     before: np.ndarray
@@ -150,10 +161,14 @@ def fill_positions(majority_rows, drawn):
 def draw_any(key, first, places, drawn):
     """Draw pairs independently of each other, each of all pairs equally likely.
 
-    `key`: int.
-    `first`, int: the number of the first draw: the t-th depends on key and t alone.
-    `places`: PairPlaces.
-    `drawn`, of shape (n_draws, 3), int64: written: i, j, and ``majority_rows[j]``.
+    Parameters
+    ----------
+    key : int
+    first : int
+        The number of the first draw: the t-th depends on key and t alone.
+    places : PairPlaces
+    drawn : ndarray of shape (n_draws, 3), int64
+        Written: i, j, and ``majority_rows[j]``.
     """
     before, rows, minority, n_minority, majority_rows = places
     n_runs = minority.shape[0]
@@ -233,11 +248,16 @@ def add_entries(source, factor, table, used):
 class AscentSteps(NamedTuple):
     """The settings of `dual_steps`.
 
-    `scale`, float: lam times the weight of all pairs, which is their number if each has the weight 1.
-    `sigma`, float: the factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1
-        is sequential.
-    `taken`, float: steps before these since the averaging began.
-    `used` and `room`, int: the number of slots that are not free, and how many may be so.
+    Attributes
+    ----------
+    scale : float
+        lam times the weight of all pairs, which is their number if each has the weight 1.
+    sigma : float
+        The factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1 is sequential.
+    taken : float
+        Steps before these since the averaging began.
+    used, room : int
+        The number of slots that are not free, and how many may be so.
     """
 
     scale: float
@@ -306,12 +326,17 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
     Its weights after t steps are ``w = total / (lam t)``, `total` being the sum of ``value * z`` over the pairs drawn so far: the
     factor 1 - 1/t of a step is in the division.
 
-    `rows`: PairRows.
-    `drawn`: of shape (n_draws, 3), int64.
-    `lam`: float.
-    `sigma`, float: the number of steps that each one stands for; 1 for the sequential algorithm.
-    `time`, float: t before the first of these steps.
-    `total`, of shape (n_features,), float64: changed.
+    Parameters
+    ----------
+    rows : PairRows
+    drawn : ndarray of shape (n_draws, 3), int64
+    lam : float
+    sigma : float
+        The number of steps that each one stands for; 1 for the sequential algorithm.
+    time : float
+        t before the first of these steps.
+    total : ndarray of shape (n_features,), float64
+        Changed.
     """
     minority, majority, sign = rows.minority, rows.majority, rows.sign
     last = drawn.shape[0] - 1
@@ -346,9 +371,14 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
 class Buffers(NamedTuple):
     """The buffers of both classes, which hold row numbers, so that no row is copied. Class 0 is -1, class 1 is +1.
 
-    `held`, of shape (2, capacity), int64: the row numbers in each class's buffer.
-    `filled` and `seen`, of shape (2,), int64: the number of rows in each buffer, and of rows of each class so far.
-    `draws`, of shape (1,), uint64: the state of the random numbers.
+    Attributes
+    ----------
+    held : ndarray of shape (2, capacity), int64
+        The row numbers in each class's buffer.
+    filled, seen : ndarray of shape (2,), int64
+        The number of rows in each buffer, and of rows of each class so far.
+    draws : ndarray of shape (1,), uint64
+        The state of the random numbers.
     """
 
     held: np.ndarray

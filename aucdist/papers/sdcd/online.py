@@ -109,7 +109,15 @@ def arrival_epoch(
 
     Without pairs the weights stay the same. The summary counts the rows read and adds up step lengths.
 
-    `scale`: lam, and what the pairs of all blocks weigh.
+    Parameters
+    ----------
+    block : Block
+    memory : None
+    w : ndarray
+    seed : int
+    solver : OAMInf
+    scale : tuple (float, float)
+        lam, and what the pairs of all blocks weigh.
     """
     weight, positive = block.weights(), block.y > 0
     pair_weight, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0

@@ -38,12 +38,21 @@ PAIRS_AT_ONCE = 2**14
 class SamplingMemory:
     """The memory of a block between rounds.
 
-    `majority`, of shape (n_majority,), int64: the positions of its rows of the larger class.
-    `group_numbers`, of shape (n_majority,), int32: the number of the group of each row of the larger class, ascending.
-    `minority`: all rows of the smaller class.
-    `places`: where the pairs are; None before the minority has come.
-    `weights`: the weights of the minority, and of the larger class; of length 0 if each pair has the weight 1.
-    `state`: what the solver adds; None at first.
+    Parameters
+    ----------
+    majority : ndarray of shape (n_majority,), int64
+        The positions of its rows of the larger class.
+    group_numbers : ndarray of shape (n_majority,), int32
+        The number of the group of each row of the larger class, ascending.
+    minority : Rows or None
+        All rows of the smaller class.
+    steps_taken : int
+    places : PairPlaces
+        Where the pairs are; None before the minority has come.
+    weights : tuple (ndarray, ndarray)
+        The weights of the minority, and of the larger class; of length 0 if each pair has the weight 1.
+    state : object
+        What the solver adds; None at first.
     """
 
     majority: ndarray
@@ -80,8 +89,15 @@ def receive_minority(
 ) -> tuple[SamplingMemory, Summary]:
     """Keep all rows of the minority, and return the number of the block's pairs.
 
-    `weights`: the weights of the rows; of length 0 if each pair has the weight 1.
-    `starts`, of shape (n_groups + 1,), int64: where the rows of each group begin and end.
+    Parameters
+    ----------
+    block : Block
+    memory : SamplingMemory
+    rows : Rows
+    weights : ndarray
+        The weights of the rows; of length 0 if each pair has the weight 1.
+    starts : ndarray of shape (n_groups + 1,), int64
+        Where the rows of each group begin and end.
     """
     bounds, numbers = group_slices(memory.group_numbers)
     n_minority = starts[numbers + 1] - starts[numbers]
@@ -131,12 +147,22 @@ class Pairing:
 class PairSteps:
     """The parameters of the steps of all rounds, and how the changes that the blocks make are combined.
 
-    `scale`: lam, times the weight of all pairs for steps in the dual.
-    `sigma`: the factor by which a block overstates its own changes while it works, so that all changes can be added up.
-    `gamma`: the share of its changes that a block retains.
-    `alone`: whether there is one block only, which is the sequential algorithm.
-    `shuffled`: whether pairs are taken in a random order, or else drawn independently of each other.
-    `average`: whether the average over the steps is kept.
+    Parameters
+    ----------
+    seed : int
+    sign : int
+    scale : float
+        lam, times the weight of all pairs for steps in the dual.
+    sigma : float
+        The factor by which a block overstates its own changes while it works, so that all changes can be added up.
+    gamma : float
+        The share of its changes that a block retains.
+    alone : bool
+        Whether there is one block only, which is the sequential algorithm.
+    shuffled : bool
+        Whether pairs are taken in a random order, or else drawn independently of each other.
+    average : bool
+        Whether the average over the steps is kept.
     """
 
     seed: int
@@ -169,10 +195,16 @@ class PairSteps:
 class Turn:
     """The steps of the blocks in a round.
 
-    `number`: that of the round, from 1.
-    `steps_of_blocks`, of shape (n_blocks,), int64: the steps that each block takes.
-    `taken`: the steps of all rounds so far, these included.
-    `passes`: what they cost: two rows are read for a step, and looking at the objective takes half a pass a round.
+    Parameters
+    ----------
+    number : int
+        That of the round, from 1.
+    steps_of_blocks : ndarray of shape (n_blocks,), int64
+        The steps that each block takes.
+    taken : int
+        The steps of all rounds so far, these included.
+    passes : int
+        What they cost: two rows are read for a step, and looking at the objective takes half a pass a round.
     """
 
     number: int
@@ -214,7 +246,11 @@ class PairSolver(Solver):
         With `epochs`, a round is an epoch of n_samples steps. With `steps`, one block takes all of them in one round; several
         blocks exchange their changes after every n_samples steps, and the last round is shorter.
 
-        `groups`: where pairs are within groups, or of rows with grades or weights.
+        Parameters
+        ----------
+        blocks : Blocks
+        groups : PairGroups, optional
+            Where pairs are within groups, or of rows with grades or weights.
         """
         n_pairs, epochs, n = blocks.n_pos * blocks.n_neg, self.epochs, blocks.n_samples
         if groups is not None:  # pairs that differ by several grades are counted once for each grade between them
@@ -252,8 +288,16 @@ def hinge_dual(rounding: Rounding, w: ndarray, active: float, lam: float, steps:
     an entry of w, which is never larger than ``2 active largest / lam``.
 
     `w`, of shape (n_features,).
-    `active`: the mean of the variables.
-    `steps`: the number of steps that led to w.
+
+    Parameters
+    ----------
+    rounding : Rounding
+    w : ndarray
+    active : float
+        The mean of the variables.
+    lam : float
+    steps : int
+        The number of steps that led to w.
     """
     relative = EPS * (steps + len(w))
     away = (4.0 * relative * active) * rounding.largest  # of lam w

@@ -61,10 +61,16 @@ with many blocks."""
 class SquareDescentMemory:
     """The scores that a block keeps between rounds, and how they moved.
 
-    `share`, of shape (n_rows,), float64: the weight of each row, divided by the weight of its class over all blocks.
-    `scores`, of shape (n_rows,), float64: scores of the rows at the current weights.
-    `moves`, of shape (n_directions, n_rows), float64: change of the scores along each direction, the newest direction first.
-    `extra`: what the solver that uses the descent keeps for itself.
+    Parameters
+    ----------
+    share : ndarray of shape (n_rows,), float64
+        The weight of each row, divided by the weight of its class over all blocks.
+    scores : ndarray of shape (n_rows,), float64
+        Scores of the rows at the current weights.
+    moves : ndarray of shape (n_directions, n_rows), float64
+        Change of the scores along each direction, the newest direction first.
+    extra : object
+        What the solver that uses the descent keeps for itself.
     """
 
     share: ndarray
@@ -154,9 +160,19 @@ def errors_of_square(
     class's mean follows, and so do the products of distances and values that the gradient is made of.
 
     `w`, of shape (n_features,).
-    `slope`, of shape (n_features,): the gradient at w.
-    `moments`: where they hold whole scatter matrices, the value comes from these.
-    `drift`: how far scores that are sums of moves may be off besides.
+
+    Parameters
+    ----------
+    rounding : Rounding
+    w : ndarray
+    lam : float
+    primal : float
+    slope : ndarray of shape (n_features,)
+        The gradient at w.
+    moments : PairMoments
+        Where they hold whole scatter matrices, the value comes from these.
+    drift : float, default=0.0
+        How far scores that are sums of moves may be off besides.
     """
     miss = abs(1.0 - float(w @ moments.difference))
     deviation = np.sqrt(2.0 * max(primal, 0.0))  # the variance is the rest of the objective
@@ -187,9 +203,16 @@ def certified_round(blocks: Blocks, moments: PairMoments, w: ndarray, lam: float
 class SubspaceDescent:
     """The state of a descent: weights, objective and gradient. The scores stay with the blocks.
 
-    `moments`: the moments of both classes.
-    `w`, of shape (n_features,), float64: the weights to start from.
-    `n_moves`: how many of the last moves are remembered. Each takes one number per row and one per feature.
+    Parameters
+    ----------
+    blocks : Blocks
+    moments : PairMoments
+        The moments of both classes.
+    lam : float
+    w : ndarray of shape (n_features,), float64
+        The weights to start from.
+    n_moves : int, default=1
+        How many of the last moves are remembered. Each takes one number per row and one per feature.
     """
 
     def __init__(self, blocks: Blocks, moments: PairMoments, lam: float, w: ndarray, n_moves: int = 1):
@@ -269,12 +292,18 @@ class SubspaceDescent:
 class RowSampling:
     """The sampling probabilities and step lengths of a block's rows.
 
-    `edges`, of shape (n_rows,), float64: how often the rows up to each one are drawn in an epoch, on average: the running sums
-        of n_rows probabilities.
-    `factors`, of shape (n_rows,), float64: the curvature factor of each row, divided by its sampling probability.
-    `products`, of shape (n_rows, 2), float64: inner products of the rows with the two class means.
-    `curvature`, of shape (n_features,), float64: the block's share of the objective's second derivative along each feature.
-    `eta`: length of the steps.
+    Parameters
+    ----------
+    edges : ndarray of shape (n_rows,), float64
+        How often the rows up to each one are drawn in an epoch, on average: the running sums of n_rows probabilities.
+    factors : ndarray of shape (n_rows,), float64
+        The curvature factor of each row, divided by its sampling probability.
+    products : ndarray of shape (n_rows, 2), float64
+        Inner products of the rows with the two class means.
+    curvature : ndarray of shape (n_features,), float64
+        The block's share of the objective's second derivative along each feature.
+    eta : float
+        Length of the steps.
     """
 
     edges: ndarray

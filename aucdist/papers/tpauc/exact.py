@@ -58,7 +58,10 @@ class ExactPath:
         Within groups, a row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the
         same for both rows of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
 
-        Raises InputError if the sums of all groups would not fit into memory.
+        Raises
+        ------
+        InputError
+            If the sums of all groups would not fit into memory.
         """
         # Not before the first round: `solve` lets BLAS have one thread, so that its sums do not depend on their number.
         blocks, groups = self.blocks, self.groups

@@ -45,13 +45,20 @@ def _dot(x, y):
 class SquareTerms(NamedTuple):
     """The settings of `square_epoch`.
 
-    `factors`, of shape (n_rows,), float64: factors of the rows' own terms.
-    `products`, of shape (n_rows, 3), float64: inner products of the rows with the basis vectors.
-    `basis`, of shape (3, n_features), float64: the negative mean, the positive mean, g.
-    `gram`, of shape (3, 3), float64: inner products of the basis vectors with each other.
-    `eta` and `lam`: float.
-    `average_from`, int: the average is taken over the steps from this one on, and needs ``eta * lam < 1``; n_steps
-        gives the last weights.
+    Attributes
+    ----------
+    factors : ndarray of shape (n_rows,), float64
+        Factors of the rows' own terms.
+    products : ndarray of shape (n_rows, 3), float64
+        Inner products of the rows with the basis vectors.
+    basis : ndarray of shape (3, n_features), float64
+        The negative mean, the positive mean, g.
+    gram : ndarray of shape (3, 3), float64
+        Inner products of the basis vectors with each other.
+    eta, lam : float
+        Float.
+    average_from : int
+        The average is taken over the steps from this one on, and needs ``eta * lam < 1``; n_steps gives the last weights.
     """
 
     factors: np.ndarray
@@ -71,12 +78,18 @@ def square_epoch(rows, order, y, terms, v, out):
 
         u <- u - eta (lam u + 2 (c.u) c + g + factor (x.u) x)
 
-    `rows`: DenseRows or CsrRows.
-    `order`, of shape (n_steps,), int64: the row of each step.
-    `y`, of shape (n_rows,), int8: labels, -1 or +1.
-    `terms`: SquareTerms.
-    `v`, of shape (n_features,), float64: the weights to start from; overwritten.
-    `out`, of shape (n_features,), float64: written: the weights.
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    order : ndarray of shape (n_steps,), int64
+        The row of each step.
+    y : ndarray of shape (n_rows,), int8
+        Labels, -1 or +1.
+    terms : SquareTerms
+    v : ndarray of shape (n_features,), float64
+        The weights to start from; overwritten.
+    out : ndarray of shape (n_features,), float64
+        Written: the weights.
     """
     factors, products, basis, gram, eta, lam, average_from = terms
     n_steps = order.shape[0]
@@ -144,12 +157,15 @@ class UnivariateSteps(NamedTuple):
 def univariate_epoch(rows, order, y, factors, steps, w):
     """Take one gradient step per entry of `order` along ``factor * loss(y (w.x + bias)) + lam/2 |w|^2``.
 
-    `rows`: DenseRows or CsrRows.
-    `order`: of shape (n_steps,), int64.
-    `y`: of shape (n_rows,), int8.
-    `factors`: of shape (n_rows,), float64.
-    `steps`: UnivariateSteps.
-    `w`, of shape (n_features + 1,), float64: updated; the last entry is the bias.
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    order : ndarray of shape (n_steps,), int64
+    y : ndarray of shape (n_rows,), int8
+    factors : ndarray of shape (n_rows,), float64
+    steps : UnivariateSteps
+    w : ndarray of shape (n_features + 1,), float64
+        Updated; the last entry is the bias.
     """
     exponential, eta, lam = steps
     scale, shrink, last = 1.0, 1.0 - eta * lam, w.shape[0] - 1
@@ -172,9 +188,14 @@ def univariate_epoch(rows, order, y, factors, steps, w):
 class FullStatistics(NamedTuple):
     """The rows so far of each class, the negative one first.
 
-    `counts`, of shape (2,), float64: their total weight.
-    `sums`, of shape (2, n_features), float64: their weighted sums.
-    `squares`, of shape (2, n_features, n_features), float64: the weighted sums of their outer products.
+    Attributes
+    ----------
+    counts : ndarray of shape (2,), float64
+        Their total weight.
+    sums : ndarray of shape (2, n_features), float64
+        Their weighted sums.
+    squares : ndarray of shape (2, n_features, n_features), float64
+        The weighted sums of their outer products.
     """
 
     counts: np.ndarray
@@ -266,9 +287,18 @@ def opauc_sketched(data, lengths, order, rates, statistics, w):
     sketch holds the sums of ``x r'`` and of r over the rows so far; its first column is the sum of the rows. The covariance of
     the sketch is the true covariance in expectation. The weights are kept as ``scale * v + sketch @ places``.
 
-    `data`, `order`, `rates` and `w`: as in `opauc_full`.
-    `lengths`, of shape (n_rows,), float64: the rows' squared Euclidean lengths.
-    `statistics`: SketchedStatistics, updated.
+    Parameters
+    ----------
+    data
+        As in `opauc_full`.
+    lengths : ndarray of shape (n_rows,), float64
+        The rows' squared Euclidean lengths.
+    order, rates
+        As in `opauc_full`.
+    statistics : SketchedStatistics
+        Updated.
+    w
+        As in `opauc_full`.
     """
     (rows, y, weights), (eta, lam), (draws, sketch, totals, gram) = data, rates, statistics
     m = totals.shape[0] // 2

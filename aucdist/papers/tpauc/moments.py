@@ -170,8 +170,14 @@ class PairMoments:
     ) -> tuple[float, ndarray]:
         """Return P(w) and its gradient.
 
-        `variance`: w'S w, the variance of the scores within the positives plus that within the negatives.
-        `covariance_w`: S w.
+        Parameters
+        ----------
+        w : ndarray
+        variance : float
+            W'S w, the variance of the scores within the positives plus that within the negatives.
+        covariance_w : ndarray
+            S w.
+        lam : float
         """
         miss = 1.0 - w @ self.difference
         value = float(miss**2 + variance + 0.5 * lam * (w @ w))
@@ -195,8 +201,15 @@ def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "
 def products_with(block: Block, vectors: ndarray) -> ndarray:
     """Return the inner products of the rows with several vectors.
 
-    `vectors`: of shape (n_vectors, n_features), float64.
-    Returns an array of shape (n_rows, n_vectors), float64.
+    Parameters
+    ----------
+    block : Block
+    vectors : ndarray of shape (n_vectors, n_features), float64
+
+    Returns
+    -------
+    ndarray
+        An array of shape (n_rows, n_vectors), float64.
     """
     return np.column_stack([block.scores(vector) for vector in vectors])
 
@@ -204,9 +217,13 @@ def products_with(block: Block, vectors: ndarray) -> ndarray:
 def squared_distances(block: Block, means: ndarray, products: ndarray) -> ndarray:
     """Return the squared distance of each row to the mean of its class.
 
-    `means`, of shape (2, n_features), float64: the negative class first.
-    `products`, of shape (n_rows, 2 or more), float64: inner products of the rows with the two means, in the first two
-        columns.
+    Parameters
+    ----------
+    block : Block
+    means : ndarray of shape (2, n_features), float64
+        The negative class first.
+    products : ndarray of shape (n_rows, 2 or more), float64
+        Inner products of the rows with the two means, in the first two columns.
     """
     row_class = (block.y > 0).astype(np.int64)
     with_mean = products[np.arange(block.n_samples), row_class]

@@ -180,8 +180,16 @@ def one_pass_epoch(
 ) -> tuple[FullStatistics | SketchedStatistics, ndarray, Summary]:
     """Take one step for each row in a random order, from the statistics so far: an `Epoch`.
 
-    `rates`: eta and lam.
-    `sketch`: the rank to which they are sketched, None for full covariances; and the seed of the signs of the sketches.
+    Parameters
+    ----------
+    block : Block
+    memory : object
+    w : ndarray
+    seed : int
+    rates : tuple (float, float)
+        Eta and lam.
+    sketch : tuple (int or None, int)
+        The rank to which they are sketched, None for full covariances; and the seed of the signs of the sketches.
     """
     d, statistics, (rank, sketch_seed) = block.n_features, memory, sketch
     if memory is not None:

@@ -42,13 +42,20 @@ def _dot(x, y):
 class RowsInPlane(NamedTuple):
     """The rows of a block in the form that `steps_along` reads.
 
-    `moves`, of shape (n_rows, n_directions), float64: inner products of the rows with the directions.
-    `scores`, of shape (n_rows,), float64: at c = 0.
-    `y`, of shape (n_rows,), int8: labels, -1 or +1.
-    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
-    `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times the factor of the class.
-    `row_slopes`, of shape (n_rows, n_directions) or (0, 0), float64: the slope of each row's hinge along each direction
-        at c = 0; if it is empty, there is no variance reduction.
+    Attributes
+    ----------
+    moves : ndarray of shape (n_rows, n_directions), float64
+        Inner products of the rows with the directions.
+    scores : ndarray of shape (n_rows,), float64
+        At c = 0.
+    y : ndarray of shape (n_rows,), int8
+        Labels, -1 or +1.
+    weight : ndarray of shape (n_rows,), float64
+        Weights of the rows, with mean 1.
+    pull : ndarray of shape (n_rows,), float64
+        The contribution of the margin mean: y times the factor of the class.
+    row_slopes : ndarray of shape (n_rows, n_directions) or (0, 0), float64
+        The slope of each row's hinge along each direction at c = 0; if it is empty, there is no variance reduction.
     """
 
     moves: np.ndarray
@@ -62,11 +69,16 @@ class RowsInPlane(NamedTuple):
 class Plane(NamedTuple):
     """The subspace of the directions of a round, and the objective on it.
 
-    `gram`, of shape (n_directions, n_directions), float64: inner products of the directions.
-    `at_start`, of shape (n_directions,), float64: inner products of the directions with the weights at c = 0.
-    `slopes`, of shape (n_directions,), float64: slopes of the whole function at c = 0; only read with variance
-        reduction.
-    `lam1`, `lam2` and `mu`: float.
+    Attributes
+    ----------
+    gram : ndarray of shape (n_directions, n_directions), float64
+        Inner products of the directions.
+    at_start : ndarray of shape (n_directions,), float64
+        Inner products of the directions with the weights at c = 0.
+    slopes : ndarray of shape (n_directions,), float64
+        Slopes of the whole function at c = 0; only read with variance reduction.
+    lam1, lam2, mu : float
+        Float.
     """
 
     gram: np.ndarray
@@ -85,11 +97,15 @@ def steps_along(rows, plane, before, n_steps, seed, c):
     variance reduction it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
     length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
 
-    `rows`: RowsInPlane.
-    `plane`: Plane.
-    `before` and `n_steps`: int.
-    `seed`: int.
-    `c`, of shape (n_directions,), float64: updated; 0 before the first step.
+    Parameters
+    ----------
+    rows : RowsInPlane
+    plane
+        Plane.
+    before, n_steps : int
+    seed : int
+    c : ndarray of shape (n_directions,), float64
+        Updated; 0 before the first step.
     """
     (moves, scores, y, weight, pull, row_slopes), (gram, at_start, slopes, lam1, lam2, mu) = rows, plane
     step = np.empty(c.shape[0])
@@ -122,11 +138,16 @@ def draw_integers(seed, n, out):
 class MarginRows(NamedTuple):
     """The rows of a block in the form that `svrg_steps` reads.
 
-    `scores` and `along`, of shape (n_rows,), float64: inner products of the rows with w and with v.
-    `y`: of shape (n_rows,), int8.
-    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
-    `first`, int: for rows of a Gram matrix: the position of the block's first row among all rows, so that z holds
-        coefficients of rows. -1 for plain rows.
+    Attributes
+    ----------
+    scores, along : ndarray of shape (n_rows,), float64
+        Inner products of the rows with w and with v.
+    y : ndarray of shape (n_rows,), int8
+    weight : ndarray of shape (n_rows,), float64
+        Weights of the rows, with mean 1.
+    first : int
+        For rows of a Gram matrix: the position of the block's first row among all rows, so that z holds coefficients of
+        rows. -1 for plain rows.
     """
 
     scores: np.ndarray

@@ -80,14 +80,24 @@ class MarginMemory:
     """The scores of a block's rows between rounds, and their constant parts of the objective.
 
     `y`, of shape (n_rows,), int8.
-    `share`, of shape (n_rows,), float64: the weight of the row in the mean over all rows.
-    `pull`, of shape (n_rows,), float64: y times the factor D of the class.
-    `centre`, of shape (n_rows,), float64: with `gram`: inner products of the rows with c.
-    `scores`, of shape (n_rows,), float64: scores at the current weights.
-    `first`: with `gram`: the position of the block's first row among all rows; else -1.
-    `moves`, of shape (n_rows, n_directions), float64: inner products of the rows with the directions of the round.
-    `slopes`, of shape (n_rows, n_directions) or (0, 0), float64: slopes of the rows' losses along the directions, at the current
-        weights; only with variance reduction.
+
+    Parameters
+    ----------
+    y : ndarray
+    share : ndarray of shape (n_rows,), float64
+        The weight of the row in the mean over all rows.
+    pull : ndarray of shape (n_rows,), float64
+        y times the factor D of the class.
+    centre : ndarray of shape (n_rows,), float64
+        With `gram`: inner products of the rows with c.
+    scores : ndarray of shape (n_rows,), float64
+        Scores at the current weights.
+    first : int
+        With `gram`: the position of the block's first row among all rows; else -1.
+    moves : ndarray of shape (n_rows, n_directions), float64
+        Inner products of the rows with the directions of the round.
+    slopes : ndarray of shape (n_rows, n_directions) or (0, 0), float64
+        Slopes of the rows' losses along the directions, at the current weights; only with variance reduction.
     """
 
     y: ndarray
@@ -141,8 +151,15 @@ def evaluate_margins(
 ) -> tuple[MarginMemory, Summary]:
     """Move the scores, and return the mean loss and the dual point there.
 
-    `vector`: the step along the directions whose products the block keeps, or the weights if it keeps none.
-    `offset`: alpha - lam1 c with `gram`, else None.
+    Parameters
+    ----------
+    block : Block
+    memory : MarginMemory
+    vector : ndarray
+        The step along the directions whose products the block keeps, or the weights if it keeps none.
+    lam1 : float
+    offset : ndarray or None
+        Alpha - lam1 c with `gram`, else None.
     """
     scores = memory.scores + memory.moves @ vector if memory.moves.shape[1] else block.scores(vector)
     memory = replace(memory, scores=scores, moves=NO_MATRIX, slopes=NO_MATRIX)
