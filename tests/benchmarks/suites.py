@@ -38,6 +38,7 @@ SUITES = {
     "shapes": "benchmarks.shapes",
     "trees": "benchmarks.trees",
     "auto": "benchmarks.auto",
+    "rare": "benchmarks.rare",
     "lam": "benchmarks.lam",
     "readme": "benchmarks.readme",
     "thresholds": "benchmarks.thresholds",
