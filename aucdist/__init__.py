@@ -63,5 +63,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names that completion shows, those among them that are not loaded yet."""
+    """Return the names that completion shows, including those that are not loaded yet."""
     return sorted(({*globals(), *__all__, "export"}) - {"Any", "TYPE_CHECKING", "importlib"})

@@ -29,13 +29,13 @@ UNFINISHED = {
 class InputError(ValueError):
     """Something the user gave is wrong: a file, a configuration, an argument.
 
-    The command line shows the message alone and exits with 2. The message says what is wrong, where (file, line,
-    column, key) and what to do.
+    The message says what is wrong, where it is (file, line, column, key) and what to do. The command line shows the message
+    without a traceback, and exits with 2.
     """
 
 
 class RunError(RuntimeError):
-    """The input was sound, but the run failed. The command line shows the message alone and exits with 1."""
+    """The input was correct, but the run failed. The command line shows the message without a traceback, and exits with 1."""
 
 
 class ClusterLost(RunError):
@@ -46,7 +46,7 @@ class ClusterLost(RunError):
 
 
 def unknown(kind: str, name: object, allowed: Iterable[object], other_names: Mapping[str, str] = {}) -> InputError:
-    """Return the error for a name that is not one of the allowed ones, with the nearest that is.
+    """Return the error for a name that is not allowed. Its message suggests the most similar allowed name.
 
     Parameters
     ----------
@@ -57,14 +57,19 @@ def unknown(kind: str, name: object, allowed: Iterable[object], other_names: Map
     allowed : iterable
         The allowed names.
     other_names : mapping of str to str
-        What others call some of the allowed names, in lower case, and the allowed name of each.
+        Names that other libraries use, in lower case, and the allowed name for each.
+
+    Returns
+    -------
+    InputError
+        The error, which the caller raises.
     """
     names = [shortened(str(a)) for a in allowed]
     name = shortened(name) if isinstance(name, str) else name
     folded = {known.casefold(): known for known in names} | dict(other_names)
     said = str(name).casefold()
     near = difflib.get_close_matches(said, folded, n=MAX_NAMES, cutoff=0.65)
-    # A part of a name is not close to it: the label `default` of a column `default.payment.next.month`.
+    # The similarity of strings misses names that contain the other one, such as `default` in `default.payment.next.month`.
     near = [
         folded[known] for known in near or [known for known in folded if len(said) > 2 and said in known][:MAX_NAMES]
     ]
@@ -78,7 +83,17 @@ def unknown(kind: str, name: object, allowed: Iterable[object], other_names: Map
 
 
 def check_keys_known(content: Any, known: Iterable[str], other_names: Callable[[], Mapping[str, str]] = dict) -> None:
-    """Raise an InputError for a key of a mapping that is not one of the known ones; `other_names`: as those of `unknown`."""
+    """Raise an InputError for a key of a mapping that is not allowed.
+
+    Parameters
+    ----------
+    content : object
+        The mapping. Anything else is ignored.
+    known : iterable of str
+        The allowed keys.
+    other_names : callable
+        Returns the names that other libraries use, as `unknown` takes them.
+    """
     for key in content if isinstance(content, dict) else ():
         if key not in known:
             raise unknown("key", key, known, other_names())
@@ -98,9 +113,18 @@ def error_text(error: BaseException) -> str:
 def as_input_error(
     text: str, *kinds: type[BaseException], say: Callable[[BaseException], str] = first_line
 ) -> Iterator[None]:
-    """Turn exceptions of these kinds into an `InputError` of this text, a colon, and what `say` makes of the exception.
+    """Turn exceptions of these kinds into an `InputError`.
 
     An `InputError` and a `MemoryError` pass through unchanged.
+
+    Parameters
+    ----------
+    text : str
+        The beginning of the message. A colon and the result of `say` follow.
+    *kinds : type
+        The classes of the exceptions.
+    say : callable, optional
+        Returns what the message says of the exception.
     """
     try:
         yield
@@ -111,17 +135,17 @@ def as_input_error(
 
 
 def shortened(text: str, most: int = MAX_NAME) -> str:
-    """Return a text, or its beginning and its length if it is too long for a screen."""
+    """Return a text. If it is too long for a screen, return its beginning and its length."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1: row and rows, class and classes."""
+    """Return a number with its noun, which is in the plural unless the number is 1: "1 row", "2 rows", "2 classes"."""
     return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def printable(text: str) -> str:
-    """Return a text for a terminal: characters that would move its cursor, set a colour or overwrite it are escaped."""
+    """Return a text for a terminal, in which characters that move its cursor, set a colour or overwrite text are escaped."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

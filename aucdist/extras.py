@@ -1,4 +1,4 @@
-"""Optional packages: the extra of aucdist that installs each, and the error where one is missing."""
+"""Import optional packages, and say which extra of aucdist installs a missing one."""
 
 import importlib
 from types import ModuleType
@@ -52,7 +52,7 @@ def load_optional(module: str) -> ModuleType:
 
 
 def explain_missing(error: ModuleNotFoundError) -> str:
-    """Format the error for a package that is not installed: which extra brings it."""
+    """Return the message for a package that is not installed. It names the extra of aucdist that installs it."""
     package = (error.name or "").partition(".")[0]
     if package not in EXTRAS:
         return str(error)

@@ -1,6 +1,6 @@
-"""What each parameter may be, as a table: scikit-learn's ``_parameter_constraints``, with an `InputError` for what is refused.
+"""Constraints of parameters: a table like scikit-learn's ``_parameter_constraints`` whose violations are an `InputError`.
 
-The weights of rows have one check for fits and metrics.
+Fits and metrics check the weights of rows by `check_weights`.
 """
 
 import numbers
@@ -19,31 +19,32 @@ T = TypeVar("T")
 
 
 class Constraint(Protocol):
-    """What a parameter may be."""
+    """A rule that the value of a parameter must satisfy."""
 
     def check(self, name: str, value: Any) -> None:
         """Raise an InputError that names the parameter, its value and what is allowed, unless the value is allowed."""
 
 
 Constraints = Mapping[str, Constraint]
-"""By the name of the parameter."""
+"""The constraint of each parameter, by its name."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a range, or one of a few words.
+    """A constraint for a number in a range, or one of a few words.
 
     Attributes
     ----------
     range_text : str
         The range in words, as in ``"above 0 and finite"``.
     holds : callable
-        Tells whether a number is in the range.
+        Returns whether a number is in the range.
     whole : bool
-        Only integers are allowed.
+        Whether only integers are allowed.
     words : tuple of str
-        Allowed in place of a number.
+        Words that are allowed in place of a number.
     optional : bool
+        Whether None is allowed.
     """
 
     range_text: str
@@ -74,7 +75,7 @@ class Number:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some names."""
+    """A constraint for one of some names, and None if `optional` is true."""
 
     names: Collection[Any]
     optional: bool = False
@@ -87,7 +88,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Condition:
-    """What `holds` says of a value, which `text` says in words."""
+    """A constraint for values for which `holds` returns true. `text` describes them in messages."""
 
     holds: Callable[[Any], bool]
     text: str
@@ -104,7 +105,7 @@ VERBOSITY = Condition(
 )
 NOT_NEGATIVE = Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
 PRIOR = Number("above 0 and below 1", lambda v: 0 < v < 1, optional=True)
-"""The share of positives for probabilities, or None."""
+"""The constraint of a prior: the share of positives for which probabilities are computed, or None."""
 SEED = Condition(
     lambda v: (
         v is None
@@ -136,14 +137,20 @@ def at_most_1(*, optional: bool = False) -> Number:
 
 
 def check_constraints(thing: Any) -> None:
-    """Check the parameters that have a row in `_parameter_constraints` of the class, or in that of a class it is derived from.
+    """Check the parameters of an object by the table `_parameter_constraints` of its class.
 
-    The row of a class counts in place of an inherited one.
+    Tables of base classes apply too. If a class and its base class constrain the same parameter, the constraint of the class
+    counts.
+
+    Parameters
+    ----------
+    thing : object
+        An object whose parameters are attributes.
 
     Raises
     ------
     InputError
-        The message names the parameter, its value and what is allowed.
+        If a value is not allowed. The message names the parameter, its value and what is allowed.
     """
     rows: dict[str, Constraint] = {}
     for cls in reversed(type(thing).__mro__):
@@ -154,20 +161,29 @@ def check_constraints(thing: Any) -> None:
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass whose objects are compared by identity, because ``==`` of arrays gives an array."""
+    """Make a class a frozen dataclass whose objects are compared by identity.
+
+    The ``==`` of a dataclass would compare arrays element by element, and fail.
+    """
     return dataclass(frozen=True, eq=False)(cls)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def keyword_parameters(**constraints: Constraint) -> Callable[[type[T]], type[T]]:
-    """Make the annotated attributes of a class, its parameters with their defaults, the keywords of its ``__init__``.
+    """Make the annotated attributes of a class the keyword parameters of its ``__init__``, with their defaults.
 
-    It is a dataclass without ``__eq__`` and ``__repr__``: objects are compared by identity, and scikit-learn's repr stays.
+    The class becomes a dataclass without ``__eq__`` and ``__repr__``: objects are compared by identity, and the repr of
+    scikit-learn stays.
 
     Parameters
     ----------
     **constraints : Constraint
-        What the parameters may be, for `check_constraints`.
+        The constraint of each parameter, for `check_constraints`.
+
+    Returns
+    -------
+    callable
+        A decorator of classes.
     """
 
     def decorator(cls: type[T]) -> type[T]:
@@ -185,7 +201,17 @@ MAX_WEIGHT = 1e100
 
 
 def check_weights(weights: np.ndarray) -> None:
-    """Raise an InputError that names the first weight of a row that is neither 0 nor of a size whose products are floats."""
+    """Check that each weight of a row is 0, or of a size whose products and sums are finite and not 0.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_samples,), float64
+
+    Raises
+    ------
+    InputError
+        If a weight is neither 0 nor from `MIN_WEIGHT` to `MAX_WEIGHT`. The message names the first such row.
+    """
     wrong = ~((weights == 0) | ((weights >= MIN_WEIGHT) & (weights <= MAX_WEIGHT)))
     if wrong.any():
         row = int(np.argmax(wrong))

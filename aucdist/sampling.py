@@ -60,8 +60,8 @@ METHODS = ("auto", "u1", "u2")
 MIN_RATIO_OF_U2 = 10.0
 """From this imbalance ratio on, `auto` uses u2, as in the paper."""
 MAX_GAP = 0.1
-"""If the relative gap of the default hyperplane is larger, a tenth of C is tried, and so on. On many rows of classes that
-overlap, dual coordinate descent takes a thousand passes at C = 1."""
+"""If the relative gap of the default hyperplane is larger than this, the fit is repeated with a tenth of C, and so on. With many
+rows of overlapping classes, dual coordinate descent takes a thousand passes at C = 1."""
 MAX_TRIES = 5
 """The largest number of values of C that are tried."""
 COST = 1.0
@@ -69,32 +69,35 @@ COST = 1.0
 TOL = 1e-2
 """The relative gap at which the fit of the default hyperplane ends. The sampling probabilities hardly depend on it."""
 MAX_PASSES = 100
-"""The largest number of passes of this fit."""
+"""The largest number of passes of the fit of the default hyperplane."""
 
 
 @dataclass(slots=True)
 class SamplerInputTags(InputTags):
-    """scikit-learn's tags of the input, with the one that imbalanced-learn adds."""
+    """scikit-learn's tags of the input, and the tag that imbalanced-learn adds."""
 
     dataframe: bool = True
 
 
 @dataclass(slots=True)
 class SamplerTags:
-    """imbalanced-learn's tag of a sampler: whether it has `sample_indices_`."""
+    """imbalanced-learn's tag of a sampler, which says whether the sampler has `sample_indices_`."""
 
     sample_indices: bool = False
 
 
 @dataclass(slots=True)
 class TagsOfSampler(Tags):
-    """scikit-learn's tags, with those that imbalanced-learn adds."""
+    """scikit-learn's tags, and those that imbalanced-learn adds."""
 
     sampler_tags: SamplerTags | None = None
 
 
 class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
-    """A sampler of imbalanced-learn's contract. A subclass resamples checked arrays."""
+    """The base class of samplers, with the methods that imbalanced-learn expects.
+
+    A subclass implements `_resample` for checked arrays.
+    """
 
     returns_rows_of_input = False
     """Whether the result consists of rows of the input, whose positions are `sample_indices_`."""
@@ -174,13 +177,18 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X, y : object
-            The input.
-        rows : object of shape (n_samples, n_features), and ndarray of shape (n_samples,)
-            The checked rows and labels.
-        labels : ndarray of shape (n_samples, n_features), and ndarray of shape (n_samples,)
-            The checked rows and labels.
+            The input, in the types that the user gave.
+        rows : ndarray or csr_matrix of shape (n_samples, n_features)
+            The checked rows.
+        labels : ndarray of shape (n_samples,)
+            The checked labels.
         classes : ndarray of shape (n_classes,)
             The distinct labels, by the size of their class, the smallest first.
+
+        Returns
+        -------
+        X, y : object
+            In the types of the input.
         """
 
     def __sklearn_tags__(self) -> TagsOfSampler:
@@ -193,19 +201,25 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
 
 
 def appended(values: Any, more: ndarray) -> Any:
-    """Return rows or labels with more below, in the type of the first.
+    """Append rows or labels to others, and return the result in the type of the first.
 
-    Columns and series keep their types, except that integers among rows that are given floats become floats.
+    Columns and series keep their types. The exception is that integers become floats if the appended rows are floats.
 
     Parameters
     ----------
     values : list, DataFrame, Series, sparse or array-like of shape (n_samples, ...)
+        The rows or labels that come first.
     more : ndarray of shape (n_more, ...)
+        The rows or labels to append.
+
+    Returns
+    -------
+    object of the type of `values`
     """
     if hasattr(values, "iloc"):
         if values.ndim == 1:
             return pd.concat([values, pd.Series(more, name=values.name).astype(values.dtype)], ignore_index=True)
-        # A sparse column says the type of its values as `subtype`.
+        # The dtype of a sparse column has the type of its values in `subtype`.
         kept = {
             name: kind
             for name, kind in values.dtypes.items()
@@ -220,7 +234,7 @@ def appended(values: Any, more: ndarray) -> Any:
 
 @frozen
 class Hyperplane:
-    """The default hyperplane, w.x + b = 0."""
+    """A separating hyperplane, w.x + b = 0, which `DistanceUnderSampler` fits by default."""
 
     w: ndarray
     b: float
@@ -234,20 +248,23 @@ class Hyperplane:
 
 @frozen
 class Rule:
-    """The rule that decides which rows are kept.
+    """The rule by which `DistanceUnderSampler` decides which rows are kept.
 
     Attributes
     ----------
     model : object
-        A model with `decision_function`, whose absolute values are the distances; a common factor has no effect.
+        A model with `decision_function`, whose absolute values are the distances. A common factor has no effect.
     majority : int
         The majority class, -1 or 1.
     low, high : float
         The smallest and the largest distance of the rows that are sampled.
     last_lot : int
-        Ties at the largest distance: the rows whose random number is at most this are sampled, the others are left out.
+        Breaks ties at the largest distance: of the rows at this distance, those whose random number is at most `last_lot` are
+        sampled. The others are left out.
     n_bins : int
         Number of bins between the smallest and the largest distance.
+    seed : int
+        The seed of the random numbers.
     """
 
     model: Any
@@ -259,13 +276,21 @@ class Rule:
     seed: int
 
     def rates(self, distances: ndarray) -> ndarray:
-        """Return the probability to keep each row, by equation (4) alone, whatever `high` is."""
+        """Return the probability of keeping rows at these distances.
+
+        The probability is that of equation (4). Rows beyond `high` are not treated separately.
+        """
         width = (self.high - self.low) / self.n_bins
         number = np.ceil((distances - self.low) / width)
         return 1.0 - (np.clip(number, 1, self.n_bins) - 1) / self.n_bins
 
     def stays(self, block: Block) -> ndarray:
-        """Return which rows are kept, bool of shape (n_samples,); rows of weight 0 are not."""
+        """Return which rows of a block are kept. Rows of weight 0 are never kept.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+        """
         kept = block.weights() > 0
         positions, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
         near_enough = (near < self.high) | ((near == self.high) & (lots <= np.uint64(self.last_lot)))
@@ -274,7 +299,7 @@ class Rule:
         return kept
 
     def __call__(self, block: Block) -> Block:
-        """Return the block of the rows that are kept."""
+        """Return a block with the rows that are kept."""
         return block.take(self.stays(block), index=block.index)
 
 
@@ -363,16 +388,35 @@ class DistanceUnderSampler(Sampler):
         return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
 
     def resample_blocks(self, blocks: Blocks) -> Blocks:
-        """Return the rows that are kept as blocks on the same workers; each row must have its own ``row_id``.
+        """Return the rows that are kept, as blocks on the same workers.
 
-        Given the hyperplane, this takes two passes, one for the distances (16 bytes for each row come to this process) and one
-        for the sample.
+        Once there is a hyperplane, this takes two passes: one for the distances, of which 16 bytes for each row come to this
+        process, and one for the sample.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows. Each row must have a ``row_id`` of its own.
+
+        Returns
+        -------
+        Blocks
         """
         self.check_parameters()
         return ViewBlocks(blocks, self.rule(blocks))
 
     def rule(self, blocks: Blocks) -> Rule:
-        """Return the rule that decides which rows of the blocks are kept."""
+        """Return the rule that decides which rows of the blocks are kept.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows.
+
+        Returns
+        -------
+        Rule
+        """
         n_minority, n_majority = sorted((blocks.n_pos, blocks.n_neg))
         if n_minority == 0:
             raise InputError(
@@ -381,7 +425,7 @@ class DistanceUnderSampler(Sampler):
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self.svm
-        if model is None:  # both classes have the same total weight
+        if model is None:  # weights classes equally, unlike the paper: see the top of this module
             class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
             lam = 0.5 / (COST * blocks.n_samples)
             for _ in range(MAX_TRIES):
@@ -391,7 +435,7 @@ class DistanceUnderSampler(Sampler):
                     break
                 lam *= 10.0
             model = Hyperplane(solution.w[:-1], float(solution.w[-1]))
-        elif hasattr(model, "fit") and not _is_fitted(model):  # without fit it can only measure distances
+        elif hasattr(model, "fit") and not _is_fitted(model):  # a model without `fit` is taken as fitted
             if blocks.n_blocks > 1:
                 raise InputError("svm is not fitted, and the rows are in several blocks: fit it first, or use None")
             rows = all_rows(blocks)
@@ -415,12 +459,12 @@ class DistanceUnderSampler(Sampler):
 
 
 def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Summary:
-    """Return the distances of the block's majority rows, and a random number for each row."""
+    """Return the distance and a random number of each majority row of a block."""
     return [_majority_rows(block, model, majority, seed)[1:]]
 
 
 def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[ndarray, ndarray, ndarray]:
-    """Return the positions of the majority rows, their distances, and a random number for each."""
+    """Return the positions, the distances and the random numbers of the majority rows of a block."""
     positions = np.flatnonzero((block.y == majority) & (block.weights() > 0))
     if len(positions) == 0:
         return positions, np.zeros(0), np.zeros(0, dtype=np.uint64)
@@ -511,12 +555,12 @@ class MWMOTE(Sampler):
             if n_new:
                 made.append(self._made(dense, small, n_new, random))
                 sources.append(np.full(n_new, small[0]))
-        # A label, or a one-hot row, is that of a row of the class.
+        # The label of a synthetic row, which may be a one-hot row, is copied from an original row of the class.
         new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
         return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended(y, new_labels)
 
     def _made(self, rows: ndarray, small: ndarray, n_new: int, random: np.random.RandomState) -> ndarray:
-        """Return the synthetic rows; `small` holds the positions of the minority rows."""
+        """Return the synthetic rows. `small` has the positions of the minority rows."""
         minority_rows = rows[small]
         weights, kept = self._weights(rows, small)
         cluster = self._clusters(minority_rows, kept)  # 10
@@ -527,7 +571,10 @@ class MWMOTE(Sampler):
         return minority_rows[starts] + gaps * (minority_rows[ends] - minority_rows[starts])
 
     def _weights(self, rows: ndarray, small: ndarray) -> tuple[ndarray, ndarray]:
-        """Return each minority row's weight as a start, and which minority rows are not noise."""
+        """Return the weight of each minority row, and which minority rows are not noise.
+
+        Synthetic rows start from a minority row with a probability that is proportional to its weight.
+        """
         from sklearn.neighbors import NearestNeighbors
 
         minority, majority = rows[small], np.delete(rows, small, axis=0)
@@ -537,7 +584,7 @@ class MWMOTE(Sampler):
         _enough("neighbours (k3)", max(k3, 2 if self.k3 is None else 1), len(small), " of the smaller class")
         around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
         other = around != small[:, np.newaxis]
-        other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
+        other[other.all(axis=1), -1] = False  # a row equal to another one need not be its own nearest neighbour
         kept = (np.isin(around, small) & other).any(axis=1)  # 1, 2
         if not kept.any():
             raise InputError(
@@ -547,7 +594,9 @@ class MWMOTE(Sampler):
         nearest = NearestNeighbors(n_neighbors=self.k2).fit(majority).kneighbors(minority[kept])[1]  # 3
         border = majority[np.unique(nearest)]  # 4
         distances, starts = NearestNeighbors(n_neighbors=k3).fit(minority).kneighbors(border)  # 5, 6
-        with np.errstate(divide="ignore"):  # equal rows of both classes are as close as can be
+        with np.errstate(
+            divide="ignore"
+        ):  # if rows of both classes are equal, the closeness is infinite, and then cut off
             closeness = np.minimum(rows.shape[1] / distances, self.c_f_th) * (self.c_max / self.c_f_th)
         density = closeness / closeness.sum(axis=1, keepdims=True)
         weights = np.zeros(len(small))
@@ -555,7 +604,7 @@ class MWMOTE(Sampler):
         return weights, kept
 
     def _clusters(self, minority_rows: ndarray, kept: ndarray) -> ndarray:
-        """Return the number of each row's cluster, from 0, by average linkage."""
+        """Return the number of the cluster of each row, counted from 0. The clusters are those of average linkage."""
         if len(minority_rows) == 1:
             return np.zeros(1, dtype=np.int64)
         from scipy.cluster.hierarchy import fcluster, linkage
@@ -563,7 +612,7 @@ class MWMOTE(Sampler):
         from sklearn.neighbors import NearestNeighbors
 
         clean = minority_rows[kept]
-        mean = 0.0  # a single row has no neighbour; then no clusters are merged
+        mean = 0.0  # a single row has no neighbour, so that no clusters are merged
         if len(clean) > 1:
             mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
         numbers: ndarray = fcluster(linkage(pdist(minority_rows), "average"), self.c_p * mean, criterion="distance")

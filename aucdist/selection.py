@@ -21,17 +21,18 @@ CLASSES = ((1, "positive"), (-1, "negative"))
 
 @frozen
 class Partition:
-    """A partition of rows into parts, and the parts that a fold trains on.
+    """A partition of rows into parts, which says for each fold the training rows and the held-out rows.
 
     Attributes
     ----------
     part : ndarray of shape (n_samples,), int64
         The part of each row.
     forward : bool
-        False: fold k holds out part k and trains on the others. True: there is one part more than folds, and fold k trains on
-        the parts up to k and holds out the next, so that no later row is in the training set.
+        If False, fold k holds out part k and trains on all other parts. If True, there is one part more than folds. Fold k then
+        trains on the parts up to k and holds out the next one, so that no later row is in the training set.
     in_gap : ndarray of shape (n_folds, n_samples), bool, or None
-        The rows that lie so shortly before the held-out rows of a fold that it does not train on them. None: there are none.
+        The rows that a fold does not train on because they come too shortly before its held-out rows. None if there are no such
+        rows.
     """
 
     part: ndarray
@@ -148,7 +149,7 @@ def partition(
 
 
 def fold_numbers(row_id: ndarray, y: ndarray, n_folds: int, seed: int) -> ndarray:
-    """Return the fold of each row, each class evenly divided.
+    """Return the fold of each row, such that each class is divided evenly among the folds.
 
     Each row gets a random number from its id and the seed; the rows of a class are assigned to the folds in turn, in the order of
     these numbers. So neither the order of the rows nor their blocks change a row's fold, and another seed gives another
@@ -195,7 +196,7 @@ def fold_numbers(row_id: ndarray, y: ndarray, n_folds: int, seed: int) -> ndarra
 
 
 def stratified_numbers(row_id: ndarray, strata: ndarray, n_folds: int, seed: int) -> ndarray:
-    """Return the fold of each row, each stratum evenly divided.
+    """Return the fold of each row, such that each stratum is divided evenly among the folds.
 
     Each stratum starts at the fold where the one before it ended: otherwise the first folds would get the remainder of every
     stratum. So the folds' sizes differ by one row at most, and so do their rows of each stratum.
@@ -224,12 +225,13 @@ def stratified_numbers(row_id: ndarray, strata: ndarray, n_folds: int, seed: int
 
 
 def fold_numbers_of_groups(row_id: ndarray, y: ndarray, groups: ndarray, n_folds: int, seed: int) -> ndarray:
-    """Return the fold of each row such that groups stay together and the folds have about as many rows of each class.
+    """Return the fold of each row, such that groups stay together and the folds have about as many rows of each class.
 
-    The groups go one after the other to the fold with the fewest positives so far, and with the fewest rows where they are
-    equal; a group without positives goes to the fold with the fewest rows. Groups with many positives, or else with many rows,
-    come first, because later groups are too small to balance them. Among groups of about the same size (powers of two), a
-    random number from the smallest row id and the seed decides. So the order of the rows does not matter.
+    Groups are assigned one after the other. A group with positives goes to the fold with the fewest positives so far, and,
+    among such folds, to the one with the fewest rows. A group without positives goes to the fold with the fewest rows. Groups
+    with many positives, or else with many rows, come first, because later groups are too small to balance them. Groups whose
+    sizes have the same power of two come in a random order, which depends on the smallest row id of each group and on the seed.
+    So the order of the rows does not matter.
 
     Parameters
     ----------
@@ -265,18 +267,21 @@ def fold_numbers_of_groups(row_id: ndarray, y: ndarray, groups: ndarray, n_folds
 
 
 def time_parts(time: ndarray, n_folds: int) -> ndarray:
-    """Return the part of each row in the order of time: one more than folds, of about equal size; equal times stay together.
+    """Return the part of each row in the order of time: one part more than there are folds. Equal times stay together.
+
+    The parts have about the same size.
 
     Parameters
     ----------
     time : ndarray of shape (n_samples,), float64
+        The time of each row.
     n_folds : int
         At least 2.
 
     Returns
     -------
     ndarray of shape (n_samples,), int64
-        0 to n_folds for each row; later times never have lower numbers.
+        0 to n_folds for each row. Later times never have lower numbers.
 
     Raises
     ------
@@ -294,7 +299,7 @@ def time_parts(time: ndarray, n_folds: int) -> ndarray:
 
 
 def _gaps(time: ndarray, part: ndarray, n_folds: int, gap_rows: int, gap_time: float) -> ndarray | None:
-    """Return the rows in the gap of each fold, see `Partition.in_gap`."""
+    """Return which rows are in the gap of each fold, as in `Partition.in_gap`."""
     if not gap_rows and not gap_time:
         return None
     in_gap = np.zeros((n_folds, len(time)), dtype=bool)
@@ -304,7 +309,7 @@ def _gaps(time: ndarray, part: ndarray, n_folds: int, gap_rows: int, gap_time: f
         held_out = part > fold
         if not held_out.any():
             continue  # a fold without rows, which `partition` refuses
-        # a row is in the gap if fewer than `gap_rows` earlier rows are later than it
+        # A row is in the gap if fewer than `gap_rows` of the rows before the held-out ones are later than it.
         in_gap[fold] = ~held_out & (later - np.count_nonzero(held_out) < gap_rows)
         in_gap[fold] |= ~held_out & (time + gap_time > time[held_out].min())
     return in_gap
@@ -339,7 +344,7 @@ def _check_number_of_folds(n_folds: int) -> None:
 
 
 def shuffled_order(row_id: ndarray, seed: int) -> ndarray:
-    """Return a random order of the rows that depends only on their ids and the seed. It simulates their arrival.
+    """Return a random order of the rows that depends only on their ids and the seed. Online solvers see the rows in this order.
 
     Parameters
     ----------
@@ -353,22 +358,26 @@ def shuffled_order(row_id: ndarray, seed: int) -> ndarray:
 
 
 def take_column(block: Block, schema: Schema, name: str) -> tuple[ndarray, Block, Schema]:
-    """Take a column out of the features: one that groups or orders the rows must not be used as a feature.
+    """Take a column out of the features, because a column that groups or orders the rows must not be used as a feature.
 
     Parameters
     ----------
+    block : Block
+        The rows.
     schema : Schema
         The schema of the block.
     name : str
-        A feature, or a column of categories.
+        The name of a feature, or of a column of categories.
 
     Returns
     -------
     values : ndarray of shape (n_samples,), float64
-        The feature's values, or the categories as numbers in the order of the schema; -1 for none of them.
+        The values of the feature. For a column of categories, the position of the category in the schema, and -1 for a row
+        without any of them.
     block : Block
-        With the other features.
+        The rows with the other features.
     schema : Schema
+        The schema of these rows.
 
     Raises
     ------
@@ -393,7 +402,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[ndarray, Block
 
 
 def codes(values: ndarray) -> ndarray:
-    """Return a number for each row, the same for equal values. Each row with NaN is a group of its own.
+    """Return a number for each row, which is the same for equal values. Each row with NaN is a group of its own.
 
     Parameters
     ----------
@@ -402,6 +411,7 @@ def codes(values: ndarray) -> ndarray:
     Returns
     -------
     ndarray of shape (n_samples,), int64
+        Counted from 0.
     """
     return np.unique(values, return_inverse=True, equal_nan=False)[1].astype(np.int64)
 
@@ -421,9 +431,15 @@ def names_of_codes(values: ndarray, schema: Schema, name: str) -> list[str]:
 
 
 def duplicates(block: Block) -> ndarray:
-    """Return a number for each row, the same for rows whose features are equal, whatever their labels.
+    """Return a number for each row, which is the same for rows with equal features, whatever their labels.
 
-    Among a million different rows two share a digest of 64 bits with a chance of 3e-8.
+    Rows are compared by digests of 64 bits. Among a million different rows, two have the same digest with a probability of
+    3e-8.
+
+    Parameters
+    ----------
+    block : Block
+        The rows.
 
     Returns
     -------
@@ -433,7 +449,17 @@ def duplicates(block: Block) -> ndarray:
 
 
 def digests_of(block: Block) -> ndarray:
-    """Return the digest of each row, uint64 of shape (n_samples,); the layout and the type of its values do not matter."""
+    """Return the digest of the features of each row, which does not depend on the layout or the dtype of the block.
+
+    Parameters
+    ----------
+    block : Block
+        The rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), uint64
+    """
     rows = block.rows
     out = np.empty(n_rows(rows), dtype=np.uint64)
     bits = np.ascontiguousarray(rows.values, dtype=np.float64).view(np.uint64)

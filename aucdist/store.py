@@ -1,17 +1,17 @@
-"""A model store: versions of a model, the one in use, the tests that decided about promotions, and who holds the lease.
+"""A model store: the versions of a model, the version that is in use, the tests that decided about promotions, and the lease.
 
-The folder of a store has
+The folder of a store has these files:
 
-* ``version-00003-<digest>/``: the files of a version, named after its number and its content;
-* ``history/00000004.json``: the fourth change, with the version that is in use from then on, and the checksums of its files;
-* ``decisions/<time>.json``: the test of a run for promotion, whether or not it was promoted;
-* ``leases/00000007.json``: the seventh lease. The file can be created only once, so only one process gets it. The holder
-  rewrites ``00000007.alive`` regularly, and creates ``00000007.done`` at the end. A lease that is done, or that was not renewed
-  for a while because its holder was killed, allows the next number.
+* ``version-00003-<digest>/`` has the files of a version. Its name has the number of the version and a digest of its content.
+* ``history/00000004.json`` is the fourth change: the version that is in use from then on, and the checksums of its files.
+* ``decisions/<time>.json`` is the test of a run for promotion, whether or not the run was promoted.
+* ``leases/00000007.json`` is the seventh lease. The file can be created only once, so only one process gets it. The holder
+  rewrites ``00000007.alive`` regularly, and creates ``00000007.done`` at the end. A process may take the next number if the
+  lease is done, or if it was not renewed for a while because its holder was killed.
 
-The last change says which version is current. A change is made by creating the file with the next number, which succeeds for
-one writer only; the files of its version are there before. A reader therefore finds either the complete old version or the
-complete new one.
+The last change says which version is in use. To make a change, a process first writes the files of the version, and then
+creates the file of the change with the next number, which succeeds for one process only. A reader therefore finds either the
+complete old version or the complete new one.
 """
 
 import os
@@ -60,7 +60,7 @@ EXPIRY_SECONDS = 300.0
 
 @with_config(MORE_KEYS)
 class Decision(TypedDict, total=False):
-    """The test of a run against the version in use, as JSON values; `flows.promote` makes it."""
+    """The test of a run against the version in use, as JSON values. `flows.promote` creates it."""
 
     value: Required[float]
     low: Required[float]
@@ -78,7 +78,7 @@ class Decision(TypedDict, total=False):
 
 @with_config(MORE_KEYS)
 class PromotionRecord(TypedDict, total=False):
-    """The record of a promotion: the run, and the test that decided."""
+    """The record of a promotion: the run that was promoted, and the test that decided."""
 
     run: str
     condition: str
@@ -92,17 +92,19 @@ class Change:
     Attributes
     ----------
     kind : {"promote", "rollback"}
-        ``promote`` for a new version, ``rollback`` for one that was there.
-    version : PositiveCount
-        In use from now on; counted from 1.
-    replaced : PositiveCount or None
+        ``promote`` for a new version, ``rollback`` for an earlier one.
+    version : int
+        The version that is in use from now on, counted from 1.
+    replaced : int or None
         The version that was in use before.
-    folder : FileName
+    folder : str
         The name of the version's folder.
-    files : dict of FilePath to Sha256
+    files : dict of str to str
         The SHA-256 of each file of the version.
     time : str
+        The time of the change, as in ISO 8601.
     about : PromotionRecord
+        The record of the promotion of this version.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -137,15 +139,24 @@ class Store:
 
     @property
     def versions(self) -> dict[int, Change]:
-        """The promotion of each version."""
+        """The change that promoted each version, by the number of the version."""
         return {change.version: change for change in self.changes if change.kind == "promote"}
 
     def folder_of(self, change: Change) -> str:
-        """Return the URL of a version's folder."""
+        """Return the URL of the folder of a version."""
         return f"{self.url}/{change.folder}"
 
     def version(self, number: int) -> Change:
-        """Return the promotion of a version.
+        """Return the change that promoted a version.
+
+        Parameters
+        ----------
+        number : int
+            The number of the version.
+
+        Returns
+        -------
+        Change
 
         Raises
         ------
@@ -164,6 +175,15 @@ class Store:
 def read_store(url: str) -> Store:
     """Read the history of a store.
 
+    Parameters
+    ----------
+    url : str
+        The folder of the store.
+
+    Returns
+    -------
+    Store
+
     Raises
     ------
     InputError
@@ -179,9 +199,17 @@ def read_store(url: str) -> Store:
 
 
 def check_name(url: str) -> None:
-    """Raise an InputError unless a store may have this name, so that every command finds the store by it.
+    """Check that a store may have a name, so that every command finds the store by it.
 
-    It may not be empty, name a version or something else than a folder, or be read in another way elsewhere.
+    Parameters
+    ----------
+    url : str
+        The folder of the store.
+
+    Raises
+    ------
+    InputError
+        If the name is empty, names a version, or names something other than a folder.
     """
     plain = url.rstrip("/")
     name = plain.rpartition("/")[2]
@@ -204,12 +232,19 @@ def check_name(url: str) -> None:
 
 
 def append(store: Store, change: Change) -> None:
-    """Add a change to the history that was read.
+    """Add a change to the history of a store.
+
+    Parameters
+    ----------
+    store : Store
+        The store as it was read.
+    change : Change
+        The change to add.
 
     Raises
     ------
     InputError
-        If another change was made since: nothing is changed then.
+        If another process made a change since the store was read. Then nothing is changed.
     """
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
     if not files.create_bytes(f"{store.url}/{HISTORY}/{len(store.changes) + 1:08d}.json", data):
@@ -220,14 +255,35 @@ def append(store: Store, change: Change) -> None:
 
 
 def split_store_url(url: str) -> tuple[str, int | None]:
-    """Return the URL of a store, and the version that ``URL@3`` names; None for a URL without a version."""
+    """Return the URL of a store, and the version that ``URL@3`` names, or None if the URL names no version.
+
+    Parameters
+    ----------
+    url : str
+        ``URL`` or ``URL@3``.
+
+    Returns
+    -------
+    tuple (str, int or None)
+    """
     url = url.rstrip("/")
     named = VERSION_URL.fullmatch(url)
     return (named[1], int(named[2])) if named else (url, None)
 
 
 def read_version(url: str) -> tuple[Store, Change | None]:
-    """Return a store, and its version in use, or the one that ``URL@3`` names; None if there is no store.
+    """Return a store, and a version: the one that ``URL@3`` names, or the one in use.
+
+    Parameters
+    ----------
+    url : str
+        The folder of the store, with or without ``@`` and the number of a version.
+
+    Returns
+    -------
+    store : Store
+    version : Change or None
+        None if there is no store at this URL.
 
     Raises
     ------
@@ -240,26 +296,30 @@ def read_version(url: str) -> tuple[Store, Change | None]:
 
 
 def resolve(url: str, marker: str = MODEL_FILE) -> str:
-    """Return the folder of the version that a URL means; any other URL as it is.
+    """Return the folder of the version that a URL means, or the URL itself if it is not that of a store.
 
     Parameters
     ----------
     url : str
-        A store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything else.
+        A store, which means its current version; ``store@3``; a folder with the file `marker`; or anything else.
     marker : str, default=MODEL_FILE
         A file that every version has.
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     InputError
-        If the store is damaged, or the version is not there or was removed.
+        If the store is damaged, or the version does not exist or was removed.
     """
     plain = url.rstrip("/")
     if files.is_web(url) or files.exists(f"{plain}/{marker}"):
         return url
     store, change = read_version(plain)
     if change is None:
-        return url  # no store: whatever reads it says what is wrong
+        return url  # not a store: the code that reads the URL raises the error if there is one
     folder = store.folder_of(change)
     if not files.exists(f"{folder}/{marker}"):
         raise InputError(
@@ -301,7 +361,7 @@ def promote(store: Store, content: Mapping[str, bytes], about: PromotionRecord) 
     try:
         append(store, change)
     except InputError:
-        # Whoever won may have promoted the same content, whose folder is this one.
+        # The process that made the other change may have promoted the same content, and then its folder is this one.
         if all(known.folder != change.folder for known in read_store(store.url).changes):
             files.remove(folder)
         raise
@@ -323,13 +383,18 @@ def rollback(store: Store, to: int | None = None) -> Change:
     Parameters
     ----------
     store : Store
+        The store as it was read.
     to : int, optional
-        The version; by default the one that the current version replaced when it was promoted.
+        The number of the version. By default, it is the version that the current one replaced when it was promoted.
+
+    Returns
+    -------
+    Change
 
     Raises
     ------
     InputError
-        If there is no such version, if it was removed or is the current one, or another change was made at the same moment.
+        If there is no such version, it was removed or is the current one, or another process made a change at the same moment.
     """
     current = store.current
     if current is None:
@@ -356,7 +421,7 @@ def rollback(store: Store, to: int | None = None) -> Change:
 
 
 def stored_version_numbers(store: Store) -> list[int]:
-    """Return the numbers of the versions whose files are there, ascending."""
+    """Return the numbers of the versions whose files still exist, ascending."""
     return [
         n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{MODEL_FILE}")
     ]
@@ -380,7 +445,7 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
     gone = [n for n in stored if n < current.version][: max(len({*stored, current.version}) - most, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
-        files.check_not_link(folder)  # before any is removed: what a link leads to is not ours
+        files.check_not_link(folder)  # before any is removed: files behind a link do not belong to the store
     for folder in folders:
         files.remove(f"{folder}/{MODEL_FILE}")
         files.remove(folder)
@@ -388,7 +453,7 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
 
 
 def keep_decision(store: Store, decision: Json, picture: str) -> str:
-    """Write a decision and its picture, under a name of their own, and return the URL of the picture.
+    """Write a decision and its picture under a new name, and return the URL of the picture.
 
     Parameters
     ----------
@@ -412,7 +477,7 @@ def keep_decision(store: Store, decision: Json, picture: str) -> str:
 
 
 def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
-    """Return all decisions in chronological order, and the errors of damaged ones."""
+    """Return all decisions in chronological order, and the error messages of damaged ones."""
     decisions, faults = [], []
     for name in files.names_in(f"{store.url}/{DECISIONS}"):
         if name.endswith(".json"):
@@ -425,13 +490,13 @@ def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
 
 @with_config(MORE_KEYS)
 class LeaseHeartbeat(TypedDict):
-    """The file that shows that the holder of a lease is running."""
+    """The content of the file that shows that the holder of a lease is running."""
 
     time: float
 
 
 class LeaseHolder(LeaseHeartbeat):
-    """The file of a lease."""
+    """The content of the file of a lease."""
 
     what: str
     host: str
@@ -445,21 +510,26 @@ def lease(url: str, what: str) -> Iterator["Lease"]:
     Parameters
     ----------
     url : str
+        The folder of the store.
     what : str
-        Who holds it, for the error of the others.
+        What holds the lease. The error of other processes names it.
+
+    Yields
+    ------
+    Lease
 
     Raises
     ------
     InputError
-        If another one holds it.
+        If another process holds the lease.
     """
     held = _take(url.rstrip("/"), what)
     ended = threading.Event()
 
     def renew() -> None:
-        """Renew the lease from time to time, until the context ends."""
+        """Renew the lease regularly, until the context ends."""
         while not ended.wait(RENEWAL_SECONDS):
-            with suppress(InputError):  # the store cannot be reached: the next renewal may
+            with suppress(InputError):  # if the store cannot be reached now, the next renewal may succeed
                 held.renew()
 
     thread = threading.Thread(target=renew, daemon=True, name="lease")
@@ -469,7 +539,7 @@ def lease(url: str, what: str) -> Iterator["Lease"]:
     finally:
         ended.set()
         thread.join()
-        with suppress(InputError):  # it expires then
+        with suppress(InputError):  # without the file that ends it, the lease expires
             held.end()
 
 
@@ -489,7 +559,7 @@ class Lease:
         files.write_bytes(f"{_at(self.url, self.number)}.done", b"done\n")
 
     def check(self) -> None:
-        """Raise an InputError if another one has taken the lease, because this process did not renew it in time."""
+        """Raise an InputError if another process has taken the lease, because this one did not renew it in time."""
         if max(_file_numbers(f"{self.url}/{LEASES}"), default=0) != self.number:
             raise InputError(
                 f"another run has taken over the lease of {files.shown(self.url)}, because this run did not renew it in time. "
@@ -508,7 +578,9 @@ def _take(url: str, what: str) -> Lease:
             raise InputError(
                 f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove the named file"
             ) from None
-        if abs(time.time() - last_renewed) < EXPIRY_SECONDS:  # a time further in the future is no sign of life, either
+        if (
+            abs(time.time() - last_renewed) < EXPIRY_SECONDS
+        ):  # neither is a time that far in the future a sign that the holder runs
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
                 f"has ended. If it was killed, its lease expires within {EXPIRY_SECONDS:g} seconds"

@@ -2,7 +2,8 @@
 
 Loading does not run code from the files.
 
-A model is a list of classes, each against the rest, which share features and encoding. For two classes the list has one entry.
+A model has a list of classes. Each class has weights that score it against the rest, and all classes share the features and
+their encoding. For two classes, the list has one entry.
 """
 
 import functools
@@ -105,7 +106,19 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
 
 
 def weights_of(estimator: Any, about: Sequence[Json]) -> tuple[ClassWeights, ...]:
-    """Return the weights of each class of a fitted estimator; `about`: what else is saved of each."""
+    """Return the weights of each class of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : estimator of aucdist
+        A fitted one.
+    about : sequence of dict
+        What else is saved about each class.
+
+    Returns
+    -------
+    tuple of ClassWeights
+    """
     return tuple(
         ClassWeights(
             class_model.coef_[0], class_model.decision_intercept, content, getattr(class_model, "probability_", None),
@@ -116,7 +129,7 @@ def weights_of(estimator: Any, about: Sequence[Json]) -> tuple[ClassWeights, ...
 
 
 def model_content(model: LinearModel) -> dict[str, bytes]:
-    """Return the files of a model by their names."""
+    """Return the content of the files of a model, by their names."""
     files, maps = dict[str, bytes](), dict[int, str]()
     for weights in model.weights:
         if weights.feature_map is not None and id(weights.feature_map) not in maps:
@@ -191,7 +204,7 @@ def load_model(url: str) -> LinearModel:
     try:
         content = _read_json(folder)
         if content["format"] != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
-            read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
+            read_bytes(f"{folder}/{WEIGHTS}")  # raises an error that says why the folder cannot be read
     except InputError as e:
         if where.endswith((".yaml", ".yml")):
             raise InputError(
@@ -217,13 +230,23 @@ def load_model(url: str) -> LinearModel:
 
 
 def load_two_classes(url: str, purpose: str) -> LinearModel:
-    """Read a model of two classes, or the class of a model of several that `url` names.
+    """Read a model of two classes, or one class of a model of several classes.
 
     Parameters
     ----------
     url : str
+        As for `load_model`. ``class-00002`` below a model of several classes names a class.
     purpose : str
-        What needs a model of two classes, for the error. The rest is as in `load_model`.
+        What needs a model of two classes. The error names it.
+
+    Returns
+    -------
+    LinearModel
+
+    Raises
+    ------
+    InputError
+        As `load_model`, or if the model has several classes and `url` does not name one.
     """
     model = load_model(url)
     if model.classes:
@@ -234,9 +257,18 @@ def load_two_classes(url: str, purpose: str) -> LinearModel:
 
 
 def model_folder(url: str) -> str:
-    """Return the folder of a model, given this folder, its run folder, or a model store with or without ``@3``.
+    """Return the folder of a model.
 
     The file of a scorecard is returned unchanged.
+
+    Parameters
+    ----------
+    url : str
+        The folder of the model, its run folder, or a model store with or without ``@`` and the number of a version.
+
+    Returns
+    -------
+    str
     """
     if is_card(url):
         return url
@@ -246,7 +278,7 @@ def model_folder(url: str) -> str:
 
 
 def _split_class(url: str) -> tuple[str, int | None]:
-    """Return the folder of a model, and the position of the class that its URL names."""
+    """Return the folder of a model, and the position of the class that its URL names, or None if it names no class."""
     folder, _, last = url.rstrip("/").rpartition("/")
     if re.fullmatch(r"class-\d{5}", last) and not exists(f"{url}/{MODEL_FILE}"):
         return model_folder(folder), int(last.removeprefix("class-"))
@@ -254,7 +286,7 @@ def _split_class(url: str) -> tuple[str, int | None]:
 
 
 def digest_of_model(url: str) -> str:
-    """Return the SHA-256 of the file that lists the digests of a model's files. It is the same for a copy."""
+    """Return the SHA-256 of the file that lists the digests of a model's files. A copy of the model has the same digest."""
     if is_card(url):
         return sha256_of(read_bytes(url))
     folder, k = _split_class(url)
@@ -263,9 +295,23 @@ def digest_of_model(url: str) -> str:
 
 
 def files_of_model(url: str) -> dict[str, bytes]:
-    """Return the files of a sound model by their names: as they are, or rewritten for one class or from an older format.
+    """Return the content of the files of a model by their names, after checking them.
 
-    Parameters and errors are those of `load_model`.
+    The files of a single class, and those of an older format, are written anew in the format of today.
+
+    Parameters
+    ----------
+    url : str
+        As for `load_model`.
+
+    Returns
+    -------
+    dict of str to bytes
+
+    Raises
+    ------
+    InputError
+        As `load_model`.
     """
     model = load_model(url)
     folder, k = _split_class(url)
@@ -276,7 +322,7 @@ def files_of_model(url: str) -> dict[str, bytes]:
 
 
 def _read_json(folder: str) -> Json:
-    """Return the content of the JSON of a model, whose format is a number from 1 on."""
+    """Return the JSON of a model, whose format must be a number from 1 on."""
     where = f"{shown(folder)}/{MODEL_FILE}"
     content = parse_checked(read_bytes(f"{folder}/{MODEL_FILE}"), Json, where)
     version = content.get("format") or 0
@@ -291,7 +337,7 @@ def _read_json(folder: str) -> Json:
 
 def _read_model(url: str, content: Json) -> LinearModel:
     where = f"{shown(url)}/{MODEL_FILE}"
-    if content["format"] < MODEL_FORMAT:  # 1 or 2, which were of two classes
+    if content["format"] < MODEL_FORMAT:  # formats 1 and 2 had models of two classes only
         digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
         known = {name: digest for name, digest in digests.items() if digest}
         only: Json = {key: content[key] for key in ("intercept", "probability") if key in content}
@@ -304,7 +350,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
     @functools.cache
     def file(name: str) -> bytes:
-        """Return a file of the model, once for all classes; its checksum is compared."""
+        """Return the content of a file of the model after comparing its checksum. Each file is read once for all classes."""
         if name not in checked.files:
             raise InputError(f"{name} is not among its files")
         data = read_bytes(f"{url}/{name}")
@@ -314,7 +360,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
     @functools.cache
     def feature_map(name: str) -> "FittedMap":
-        """Return the feature map in a file, once for all classes."""
+        """Return the feature map in a file. Each file is read once for all classes."""
         from aucdist.maps import map_from_bytes  # loads scikit-learn
 
         fitted = map_from_bytes(file(name))
@@ -341,7 +387,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
 
 def _read_folders(url: str, content: Json) -> LinearModel:
-    """Read a model of several classes of format 3: a list of folders with a model of two classes each."""
+    """Read a model of several classes of format 3, which is a list of folders with a model of two classes each."""
     where = f"{shown(url)}/{MODEL_FILE}"
     listed, models = parse_checked(json.dumps(content).encode(), _ListOfFolders, where), []
     for member in listed.classes:
@@ -360,17 +406,17 @@ def _read_folders(url: str, content: Json) -> LinearModel:
 
 
 def is_card(url: str) -> bool:
-    """Return whether a model is the file of a scorecard, by its name."""
+    """Return whether the name of a model is that of the file of a scorecard."""
     return url.endswith(".json")
 
 
 def card_model(card: Scorecard) -> LinearModel:
-    """Return a scorecard as a model, whose scores are the points above the cutoff."""
+    """Return a scorecard as a model. Its scores are the points minus the cutoff."""
     weights = ClassWeights(card.weights(), float(card.base - card.cutoff), card.about, card.probability, card.bins())
     return LinearModel((weights,), card.schema, card.preprocessor, card.reading, card.cutoff)
 
 
-# ---- what the JSON may hold ---------------------------------------------------------------------------------------------------
+# ---- the JSON of a model -------------------------------------------------------------------------------------------------------
 
 
 class _Class(BaseModel):
@@ -385,7 +431,7 @@ class _Class(BaseModel):
 
 
 class _ModelFile(BaseModel):
-    """A model in JSON."""
+    """The JSON of a model."""
 
     model_config = NO_MORE_KEYS
 
@@ -408,7 +454,7 @@ class _Member(BaseModel):
 
 
 class _ListOfFolders(BaseModel):
-    """A model of several classes in JSON, of format 3."""
+    """The JSON of a model of several classes of format 3."""
 
     model_config = NO_MORE_KEYS
 

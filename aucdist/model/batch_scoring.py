@@ -1,11 +1,12 @@
 """Score any data set by a saved model, into one Parquet file for each part of the rows.
 
-Parts that exist are not scored again, so the same command resumes an interrupted run. A folder belongs to one model
-and one version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, when all scores are there. The
-folders of the model and of the scores come from the command alone, never from a file of the folder, which may have been copied.
+Parts that exist are not scored again, so the same command resumes an interrupted run. A folder of scores belongs to one model
+and one version of the data, which ``_scoring.json`` names. ``_scores.json`` is written last, when all scores exist. The folders
+of the model and of the scores are always those of the command. They are not read from a file of the folder, because the folder
+may be a copy.
 
-If the model has costs, the result also has the cost of the decisions: the actual cost if labels are known, and otherwise the cost
-that the probabilities let expect.
+If the model has costs, the result also has the cost of the decisions. If labels are known, it is the actual cost. Otherwise, it
+is the expected cost according to the probabilities.
 """
 
 import functools
@@ -48,18 +49,18 @@ Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
 
 @dataclass(frozen=True)
 class RowCosts:
-    """How the column ``cost`` of scores comes about.
+    """How the column ``cost`` of the scores is computed.
 
     Attributes
     ----------
     cost : dict of str to float or str
-        ``false_positive`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
+        ``false_positive`` and ``miss``, for which the model was trained: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
     labelled : bool
         Whether the labels of the rows are known.
     unknown : str
-        Why there are no costs; empty if there are.
+        Why costs cannot be computed. Empty if they can.
     classes : tuple of str
-        Of a model of several, each of which has a column such as ``cost sports``.
+        The classes of a model of several classes. Each has a column such as ``cost sports``.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -71,34 +72,41 @@ class RowCosts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The classes; of a model of two classes one without a name."""
+        """The names of the classes. A model of two classes has one class, without a name."""
         return self.classes or ("",)
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """The columns that scores get."""
+        """The columns that are added to the scores, and their types."""
         return {column("cost", name): pa.float64() for name in self.names}
 
     def source_keys(self, source: Source) -> Json:
-        """Return the keys of the source that name the columns of labels and costs."""
+        """Return the keys of a source that name the columns of labels and costs."""
         if self.unknown:
             return {}
         costs = source.cost_column if Costs.of(self.cost).differ_by_row else None
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
     def add_cost_columns(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
-        """Return the scores with ``cost`` of each class, and ``y`` of two classes if labels are known: -1 or 1.
+        """Add the cost of the decisions to scores, and the labels of two classes if they are known.
 
-        Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
+        The columns are ``cost`` of each class, and ``y``, which is -1 or 1. Without labels, the cost is the one that the
+        probability of the class expects, before the probabilities of several classes are scaled to sum to 1.
 
         Parameters
         ----------
         scores : pyarrow.Table
+            The scores of the rows.
         block : Block
+            The rows.
         model : LinearModel
-            Gave the scores.
+            The model that gave the scores.
         schema : Schema
-            Of the rows as they were read.
+            The schema of the rows as they were read.
+
+        Returns
+        -------
+        pyarrow.Table
         """
         if self.unknown:
             for name in self.columns:
@@ -122,17 +130,17 @@ class RowCosts:
                 )
                 cost = np.where(flagged != positive, row_costs, 0.0)
             else:
-                assert weights.probability is not None  # else the costs are unknown
+                assert weights.probability is not None  # otherwise `unknown` says that there are no costs
                 probability = weights.probability(class_scores)[:, 1]
                 cost = np.where(flagged, 1.0 - probability, probability) * row_costs
             scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST_COSTS: json.dumps(about)})
 
     def costs_of_file(self, url: str) -> Any:
-        """Return for each class what the decisions on the rows of a file of scores cost.
+        """Return for each class the costs of the decisions on the rows of a file of scores.
 
-        Where labels are known it is `DecisionCosts`, else the sum and the number of rows. A wrong decision on a row that is
-        flagged is a false positive.
+        If labels are known, they are a `DecisionCosts`. A wrong decision on a flagged row is a false positive. Otherwise, they
+        are the sum of the expected costs and the number of rows.
         """
         with opened(url) as file:
             parquet = pq.ParquetFile(file)
@@ -154,14 +162,19 @@ class RowCosts:
         return class_costs
 
     def mean_cost(self, parts: Sequence[Any]) -> Json:
-        """Return the mean cost of a row.
+        """Return the mean cost of a row over several files of scores.
+
+        Parameters
+        ----------
+        parts : sequence
+            What `costs_of_file` returned for each file.
 
         Returns
         -------
         dict
-            ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised cost;
-            ``why`` it is unknown. For several classes ``value`` is the sum over them, without an interval, and ``classes``
-            has the same of each.
+            ``kind`` is ``realised``, ``expected`` or ``unknown``. ``value`` is the mean cost, ``interval`` its interval of 95 %
+            if the cost is realised, and ``why`` says why a cost is unknown. For several classes, ``value`` is the sum over
+            them, without an interval, and ``classes`` has these keys for each class.
         """
         if self.unknown:
             return {"kind": "unknown", "value": None, "interval": None, "why": self.unknown}
@@ -183,12 +196,12 @@ class RowCosts:
 
 
 def column(kind: str, name: str) -> str:
-    """Return the name of a column of scores for a class; that of two classes has no name."""
+    """Return the name of a column of scores for a class. For two classes, the class has no name."""
     return f"{kind}{name and f' {name}'}"
 
 
 def members_of_block(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:
-    """Return which of some classes of a schema each row has, bool of shape (n_rows, n_classes)."""
+    """Return to which of some classes each row belongs, bool of shape (n_rows, n_classes)."""
     assert block.code is not None
     places = [schema.classes.index(name) for name in classes]
     return LabelSets.of_schema(schema).only(places).indicator(block.code)
@@ -201,9 +214,10 @@ def has_costs(source: Source) -> bool:
 
 
 def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
-    """Return how the decisions of a model on the rows of a source cost something; None if it was not trained for costs.
+    """Return how the costs of a model's decisions on the rows of a source are computed, or None if it was not trained for costs.
 
-    Labels are those of a source of columns that names them, as in ``--set label=fraud``, and of shards with the model's classes.
+    Labels are known if the source names their column, as in ``--set label=fraud``, or if it is a folder of shards with the
+    model's classes.
     """
     point = model.about.get("operating_point")
     if not point or "cost" not in point:
@@ -231,7 +245,7 @@ PER_CLASS = {"row_id": pa.int64(), "prediction": pa.string()}
 
 @with_config(MORE_KEYS)
 class ScoringSummary(TypedDict):
-    """What `DONE` says, as far as others read it."""
+    """The keys of the file `DONE` that other code reads."""
 
     rows: Count
     parts: Count
@@ -239,7 +253,9 @@ class ScoringSummary(TypedDict):
 
 @dataclass(frozen=True)
 class Scoring:
-    """What every worker must know to score a part. It is in a file, which has the key alone until the rows are surveyed.
+    """What every worker must know to score a part.
+
+    It is stored in a file. The file has the key alone until the rows are surveyed.
 
     Attributes
     ----------
@@ -250,15 +266,15 @@ class Scoring:
     reader : BlockReader or None
         The rows, once they have been surveyed.
     contributions : bool
-        Whether the columns include what each feature adds to a score.
+        Whether columns have what each feature adds to a score.
     top : int
-        For a model of several classes: the number of columns that name the most likely ones.
+        For a model of several classes, the number of columns that name the most likely ones.
     cost : RowCosts or None
-        What decisions cost, if it is known.
+        How the costs of decisions are computed. None if the model was not trained for costs.
     copied : tuple of str
         Columns of the rows that are copied to the scores.
     output : str
-        The folder of the scores: that of the file.
+        The folder of the scores. The file does not have it, because the folder may be a copy.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -275,18 +291,18 @@ class Scoring:
 
     @property
     def rows(self) -> BlockReader:
-        """The rows, which have been surveyed."""
+        """The rows, which must have been surveyed."""
         assert self.reader is not None
         return self.reader
 
     @property
     def url(self) -> str:
-        """The file from which workers read it."""
+        """The URL of the file from which workers read this object."""
         return f"{self.output}/{IN_PROGRESS}"
 
     @property
     def secret_urls(self) -> tuple[Url, ...]:
-        """The URLs with secrets, which travel with the task of each part: the file does not have them."""
+        """The URLs with secrets. They are sent with the task of each part, because the file does not have them."""
         return (*self.rows.secret_urls, *secret_urls(self.model))
 
     def part(self, index: int) -> str:
@@ -334,7 +350,7 @@ def plan_scoring(
     model, output = model_folder(absolute(model)), absolute(output)
     loaded = load_model(model)
     if contributions:
-        loaded.contribution_names()  # raises an error for models without contributions
+        loaded.contribution_names()  # raises an error if the model has no contributions
     if top:
         n_classes = len(loaded.classes)
         if not 1 <= top <= n_classes:
@@ -358,7 +374,7 @@ def plan_scoring(
         reader = open_rows(source, schema=loaded.schema_of_labels, labelled=False, **opening)
         if read_scoring(output).key != key:
             raise _replaced(output)
-    texts_of_columns(reader, 0, copied)  # raises an error before any work if a column is not there
+    texts_of_columns(reader, 0, copied)  # raises an error before any work if a column does not exist
     scoring = Scoring(key, model, digest, reader, contributions, top, cost, copied, output)
     write_json(scoring.url, scoring)
     return scoring
@@ -376,7 +392,7 @@ def read_scoring(output: str) -> Scoring:
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader | None:
-    """Return the rows as a run found them that is to be resumed; None if there is none.
+    """Return the rows as the run surveyed them that is to be resumed, or None if there is no earlier run.
 
     Raises
     ------
@@ -395,9 +411,20 @@ def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader
 
 
 def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = False) -> Source:
-    """Return the source, read as the model's training rows were except for the keys that it gives itself.
+    """Return a source whose rows are read like the training rows of a model, except for keys that the source gives itself.
 
-    `labelled`: whether the rows have their label, which is by default in the column that the training rows had it in.
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    model : LinearModel
+        The model that scores them.
+    labelled : bool, default=False
+        Whether the rows have labels. By default, labels are in the same column as in the training rows.
+
+    Returns
+    -------
+    Source
 
     Raises
     ------
@@ -426,7 +453,13 @@ def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel, RowDigests]:
 
 
 def read_seen(model: str) -> RowDigests:
-    """Return the digests of the training rows of a model, none if it does not store them. `model`: as `load_model` takes it."""
+    """Return the digests of the training rows of a model. There are none if the model does not store them.
+
+    Parameters
+    ----------
+    model : str
+        As for `load_model`.
+    """
     url = f"{model_folder(model)}/{DIGESTS}"
     return (
         RowDigests.from_bytes(files.read_bytes(url), shown(url)) if files.exists(url) else RowDigests(np.zeros(0, "u8"))
@@ -439,21 +472,21 @@ def _replaced(output: str) -> InputError:
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> Json:
-    """Write the scores of one part, unless they are there.
+    """Write the scores of one part, unless they exist.
 
     Parameters
     ----------
     url, key : str
-        The url of the `Scoring`, and the key in its file.
+        The URL of the file of the `Scoring`, and the key in it.
     item : int or StoredPart
         The part: its number, or one of `BlockReader.items`.
     urls : tuple of Url
-        `Scoring.secret_urls`, which this process knows once they have arrived.
+        `Scoring.secret_urls`, so that this process knows them.
 
     Returns
     -------
     dict
-        ``file``, ``rows`` and ``training_rows``, and ``cost`` if decisions have one: see `RowCosts.costs_of_file`.
+        ``file``, ``rows`` and ``training_rows``. If decisions have costs, ``cost`` has what `RowCosts.costs_of_file` returns.
     """
     scoring, model, seen = _scoring_at(url, key)
     reader, index, cost, known = scoring.rows, index_of(item), scoring.cost, [0, 0]
@@ -513,7 +546,7 @@ def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) ->
 
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
-    """Return whether a file has scores of this number of rows; damaged files do not, and are written again."""
+    """Return whether a file has scores of this number of rows. A damaged file counts as incomplete, and is written again."""
     try:
         with opened(url) as file:
             parquet = pq.ParquetFile(file)
@@ -548,15 +581,18 @@ def write_summary(scoring: Scoring, parts: Sequence[Json]) -> Json:
 
     Parameters
     ----------
+    scoring : Scoring
+        The scoring of all parts.
     parts : sequence of dict
-        What `score_part` returned for each.
+        What `score_part` returned for each part.
 
     Returns
     -------
     dict
-        ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
-        not have, of the columns that have some. ``training_rows``: how many of the rows that were scored now could be looked up
-        among the training rows, and how many were there. ``cost`` if decisions have one: see `RowCosts.mean_cost`.
+        ``output``, ``rows`` and ``parts``. ``missing`` and ``unknown`` count, for each column, missing values and categories
+        that the training rows did not have. ``training_rows`` has how many of the rows that were scored now could be looked up
+        among the training rows, and how many were found there. ``cost`` is what `RowCosts.mean_cost` returns, if decisions have
+        costs.
     """
     done: Json = {
         "output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts), "parts": len(parts),

@@ -17,17 +17,18 @@ from aucdist.model.linear_model import LinearModel
 
 
 class HeldOutRows(NamedTuple):
-    """Labelled rows under a model, in the order of their ids.
+    """Labelled rows with their scores by a model, in the order of their ids.
 
     Attributes
     ----------
-    row_id : ndarray of int64
-    y : ndarray of int8
-        For several classes, which of them each row has: bool of shape (n_rows, n_classes).
-    scores : ndarray of float64
-        For several classes, the scores of each: shape (n_rows, n_classes).
+    row_id : ndarray of shape (n_rows,), int64
+        The ids of the rows.
+    y : ndarray of shape (n_rows,), int8
+        The labels. For several classes, bool of shape (n_rows, n_classes): which classes each row has.
+    scores : ndarray of shape (n_rows,), float64
+        The scores. For several classes, of shape (n_rows, n_classes).
     checked, known : int
-        Rows that could be looked up among the digests of the training rows, and how many of them were there.
+        The number of rows that could be looked up among the digests of the training rows, and how many of them were found.
     """
 
     row_id: ndarray
@@ -48,19 +49,25 @@ def score_labelled(
 
     Parameters
     ----------
+    model : LinearModel
+        The model.
     source : Source
-        The rows, which are read like the training rows. By default the label is in the same column.
+        The rows, which are read like the training rows. By default, the label is in the same column.
     seen : RowDigests
         Digests of the training rows.
     ids : ndarray of int64 or None
-        The ids of the rows, ascending; None for all.
+        The ids of the rows to score, ascending; None scores all rows.
     name : str
-        What to call the data set in errors.
+        The name of the data set in error messages.
+
+    Returns
+    -------
+    HeldOutRows
 
     Raises
     ------
     InputError
-        If the rows cannot be read as the model's, or a label is none of its classes.
+        If the rows do not have the features of the model, or a label is not one of its classes.
     """
     reader = open_rows(source_for_scoring(source, model, labelled=True), schema=model.schema_of_labels, name=name)
     parts, checked, known = [], 0, 0
@@ -80,7 +87,17 @@ def score_labelled(
 
 
 def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
-    """Return a model of two classes or of several, and what it stores about its training rows.
+    """Return a model, and what it stores about its training rows: their profile and their digests.
+
+    Parameters
+    ----------
+    folder : str
+        As for `load_model`.
+
+    Returns
+    -------
+    model : LinearModel
+    stored : tuple (Profile, RowDigests)
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A fitted linear model: for each class its weights, the encoding of the features, and the scores of rows."""
+"""A fitted linear model: the encoding of the features, the weights of each class, and the scores of rows."""
 
 from dataclasses import field, replace
 from itertools import islice
@@ -74,12 +74,12 @@ class LinearModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes of a model of several; empty for two classes."""
+        """The names of the classes of a model of several classes; empty for two classes."""
         return self.schema.classes
 
     @property
     def topics(self) -> bool:
-        """Whether a row may have several of the classes, or none."""
+        """Whether a row may have several of the classes, or none of them."""
         return self.schema.topics
 
     @property
@@ -114,11 +114,11 @@ class LinearModel:
 
     @property
     def models(self) -> "tuple[LinearModel, ...]":
-        """The model of each class against the rest, whose scores are not divided by their spread."""
+        """The model of each class against the rest. The scores of these models are not divided by their spread."""
         return tuple(map(self.of_class, range(len(self.weights))))
 
     def of_class(self, k: int) -> "LinearModel":
-        """Return the model of the class at position `k` against all others, also against those left out of the training."""
+        """Return the model of the class at position `k` against all others, also against classes that the training left out."""
         if not self.classes:
             return self
         name, schema = self.classes[k], self.schema
@@ -127,17 +127,17 @@ class LinearModel:
         return replace(self, weights=self.weights[k : k + 1], schema=schema).with_weights(spread=1.0)
 
     def with_weights(self, **changes: Any) -> "LinearModel":
-        """Return a model of two classes with other attributes of its `ClassWeights`."""
+        """Return a model of two classes in which attributes of its `ClassWeights` are replaced."""
         return replace(self, weights=(replace(self.weights[0], **changes),))
 
     @property
     def _suffixes(self) -> list[str]:
-        """What the names of the columns of each class end in."""
+        """Return the ends of the column names of each class."""
         return [f" {name}" for name in self.classes] or [""]
 
     @property
     def schema_of_labels(self) -> Schema:
-        """The schema of labelled rows. Of several classes it has all, including those that were left out of the training."""
+        """The schema of labelled rows. It has all of several classes, including those that were left out of the training."""
         if not self.classes:
             return self.schema
         classes = tuple(sorted({*self.schema.positive, *self.schema.negative}, key=class_order))
@@ -174,7 +174,7 @@ class LinearModel:
                 key = id(weights.feature_map)
                 if key not in mapped:
                     mapped = {key: block if weights.feature_map is None else weights.feature_map.map_block(block)}
-                # By the kernel that scored the rows of the run, so that both have the same bits.
+                # The kernel is the one that scored the rows of the run, so that both scores have the same bits.
                 columns.append(mapped[key].scores(weights.coef) + weights.intercept)
             scores = np.column_stack(columns) / self.spreads if self.classes else columns[0]
         if not np.isfinite(scores).all():
@@ -196,6 +196,10 @@ class LinearModel:
         ------
         InputError
             If X has another number of features.
+
+        Returns
+        -------
+        Block
         """
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             from aucdist.estimators.tables import features_of_table  # loads scikit-learn
@@ -284,14 +288,14 @@ class LinearModel:
         return columns
 
     def reasons(self, X: Any, sign: int = 1) -> "Reasons":
-        """Return which columns raise the score of each row most, of a model of two classes with bins, or a linear one.
+        """Return the columns that raise the score of each row most, for a model of two classes that is linear or has bins.
 
         Parameters
         ----------
         X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
         sign : int
-            1, or -1 for the columns that lower the score most: the reasons of the score times -1.
+            With -1, return the columns that lower the score most. They are the reasons of the score times -1.
 
         Returns
         -------
@@ -315,14 +319,39 @@ class LinearModel:
         return reasons(self.encoded(X), schema.feature_names, schema.categories, weights, self.feature_map, index_of(X))
 
     def predict(self, X: Any) -> ndarray:
-        """Return -1 or +1 for each row, int8, or the names of classes; parameters and errors as `decision_function`."""
+        """Return the predictions of rows: -1 or +1 (int8) for two classes, or else the names of classes.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        InputError
+            As `decision_function`.
+        """
         return self.predictions(self.decision_function(X))
 
     def predictions(self, scores: ndarray) -> ndarray:
-        """Return the predictions for these scores.
+        """Return the predictions for scores.
 
-        For several classes it is the name of the class with the largest probability, or else the largest score. For topics it
-        is the names of those whose score is above 0, with commas between them.
+        For several classes, the prediction is the name of the class with the largest probability, or, without probabilities,
+        with the largest score. If rows may have several classes, it is the names of the classes whose score is above 0, with
+        commas between them.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+            What `decision_function` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
         """
         if not self.classes:
             return np.where(scores > 0, 1, -1).astype(np.int8)
@@ -332,20 +361,35 @@ class LinearModel:
         return self.most_likely(scores, 1)[:, 0]
 
     def most_likely(self, scores: ndarray, n: int) -> ndarray:
-        """Return the names of the n most likely classes of each row, the most likely first."""
+        """Return the names of the n most likely classes of each row, the most likely one first.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples, n_classes), float64
+            What `decision_function` returned.
+        n : int
+            The number of classes to name.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n)
+        """
         probabilities = self.probabilities(scores)
         order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
         return np.asarray(np.array(self.classes, dtype=object)[order])
 
     def predict_proba(self, X: Any) -> ndarray:
-        """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
-
-        For several classes it is what `probabilities` returns.
+        """Return the probabilities of the classes of each row.
 
         Parameters
         ----------
         X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2), float64
+            The probabilities of the negative and of the positive class. For several classes, what `probabilities` returns.
 
         Raises
         ------
@@ -362,9 +406,19 @@ class LinearModel:
         return probabilities if self.classes else self.probability(scores)  # type: ignore[misc]
 
     def probabilities(self, scores: ndarray) -> ndarray | None:
-        """Return the probability of the positive class, or of each class, float64 of the shape of the scores.
+        """Return the probability of the positive class, or of each of several classes.
 
-        Those of classes sum to 1 in each row, those of topics do not. None if the model gives no probabilities.
+        The probabilities of classes sum to 1 in each row, unless rows may have several classes.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+            What `decision_function` returned.
+
+        Returns
+        -------
+        ndarray of the shape of `scores`, float64, or None
+            None if the model gives no probabilities.
         """
         maps = [weights.probability for weights in self.weights if weights.probability is not None]
         if len(maps) < len(self.weights):

@@ -1,6 +1,6 @@
-"""A scorecard: whole points for each bin of each feature, which can be added up by hand, and its file.
+"""A scorecard and its file. A scorecard has whole points for each bin of each feature, which can be added up by hand.
 
-A card is read back as a `LinearModel` of bins whose weights are its points, so that whatever takes a model takes a card.
+A scorecard is loaded as a `LinearModel` of bins whose weights are the points, so that it can be used wherever a model can.
 """
 
 import json
@@ -35,19 +35,21 @@ else:
 
 @frozen
 class CardFeature:
-    """The points that one feature adds, by ranges of its values.
+    """The points that one feature adds, for each range of its values.
 
     Attributes
     ----------
     name : str
-        As in the schema: a column, or ``column=category``, whose two bins are "another category" and "this category".
+        The name in the schema: that of a column, or ``column=category``. The two bins of a category are "another category" and
+        "this category".
     edges : ndarray of shape (n_bins - 1,), float64
-        In the units of the column. A value is in the bin of the number of edges below it.
+        The edges between the bins, in the units of the column. The number of edges below a value is the number of its bin.
     points : ndarray of shape (n_bins,), int64
+        The points of each bin.
     shares : ndarray of shape (n_bins,), float64
-        Share of the training rows with a value that are in each bin.
+        The share of each bin among the training rows that have a value.
     missing : int or None
-        The points of a missing value, if the training rows had some.
+        The points of a missing value, or None if no training row had one.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -71,7 +73,7 @@ class CardFeature:
 
     @property
     def cells(self) -> np.ndarray:
-        """The points of all cells: that of missing values first, if there is one."""
+        """The points of all bins. Those of missing values come first, if there are any."""
         return self.points if self.missing is None else np.append(self.missing, self.points)
 
 
@@ -83,8 +85,12 @@ class Scorecard:
     ----------
     base : int
         The points that each row starts with.
+    cutoff : int
+        A row with more points is predicted positive.
     features : tuple of CardFeature
-        The features with more than one row on the card, in the order of the schema.
+        The features with at least two rows on the card, in the order of the schema.
+    schema : Schema
+        Features, label and classes.
     preprocessor : Preprocessor
         It fills in missing values. It scales nothing, because the edges are in the units of the columns.
     probability : ProbabilityMap or None
@@ -92,13 +98,13 @@ class Scorecard:
     reading : dict
         As in `LinearModel`.
     scaling : dict
-        The scale of the points: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
+        The scale of the points: ``points_per_score`` and ``shift``, such that a row has about ``points_per_score * score +
         shift`` points, and the scale that was asked for.
     rounding : dict
-        What whole points cost: ``most`` bounds the error of the points of a row, and ``most_pair`` that of the difference of two
-        rows; ``score`` and ``pair`` are the same in units of the score.
+        The errors that whole points cause: ``most`` bounds the error of the points of a row, and ``most_pair`` that of the
+        difference of two rows. ``score`` and ``pair`` are these bounds in units of the score.
     about : dict
-        The description of the model that the card was made from.
+        The description of the model from which the card was made.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -145,24 +151,30 @@ class Scorecard:
         )
 
     def weights(self) -> np.ndarray:
-        """Return the points as weights of the cells of `bins`, float64."""
+        """Return the points as weights for the feature map that `bins` returns, float64."""
         return np.concatenate([np.zeros(0), *(feature.cells for feature in self.features)]).astype(np.float64)
 
     def to_json(self) -> str:
-        """Return the file of the card."""
-        # What it is comes first, and the keys of the schema are those that older versions can read.
+        """Return the content of the file of the card."""
+        # The kind of the file comes first, and the keys of the schema are those that older versions can read.
         content = {"format": self.format, "version": self.version} | to_jsonable(self, Scorecard)
         content["schema"] = self.schema.to_json()
         return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def parse_card(data: bytes, where: str) -> Scorecard:
-    """Return the card in a file.
+    """Return the scorecard in a file.
 
     Parameters
     ----------
+    data : bytes
+        The content of the file.
     where : str
-        Names the file in errors.
+        The name of the file in error messages.
+
+    Returns
+    -------
+    Scorecard
 
     Raises
     ------
