@@ -106,9 +106,10 @@ def measured_classes(members: ndarray) -> ndarray:
 
 
 def _areas(members: ndarray, scores: ndarray, ddof: int) -> tuple[ndarray, ndarray]:
-    """Return the AUC of each class, and the contribution of each row to the error of their mean.
+    """Return the AUC of each class, and what each row contributes to the error of their mean.
 
-    With a `ddof` of 1 the sum of the squares is an unbiased variance, and with 0 the parts are the deviations over the rows.
+    With a `ddof` of 1, the sum of the squared contributions is an unbiased variance. With 0, the contributions are the
+    deviations over the rows.
     """
     areas, parts = np.zeros(members.shape[1]), np.zeros(len(members))
     if len(measured_classes(members)) < members.shape[1] or not members.shape[1]:
@@ -129,13 +130,13 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
     """Return the macro AUC with its 95 % interval, as `aucdist.metrics.ranking.auc_interval` does.
 
     The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
-    in each class, and their deviations from the AUC are added up row by row, so that the variance of the mean over the classes is
-    the sum of the squares over the rows. This includes the covariances between classes. For one class it is DeLong's variance.
+    placement for each class. Their deviations from the AUC are added up row by row, and the variance of the mean over the classes
+    is the sum of the squares over the rows. It includes the covariances between classes. For one class, it is DeLong's variance.
 
     Parameters
     ----------
     members : ndarray of shape (n_samples, n_classes), bool
-        Which rows are of each class; each has two rows and two others, see `measured_classes`.
+        Which rows belong to each class. Each class has at least two rows and two others, see `measured_classes`.
     scores : ndarray of shape (n_samples, n_classes)
 
     Raises
@@ -150,16 +151,25 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
 
 
 def auc_test(y: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:
-    """Test by flipping signs whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
+    """Test by flipping signs whether two models have the same AUC on the same rows; see `aucdist.metrics.roc_auc_difference`.
 
     Parameters
     ----------
-    y : ndarray
-        Labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
-        range.
-    first : ndarray
-    second : ndarray
+    y : ndarray of shape (n_samples,)
+        Labels, -1 or +1.
+    first, second : ndarray of shape (n_samples,)
+        The scores of the two models.
     level : float, default=0.95
+        At least 0.5 and below 1.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    InputError
+        As `placements`, if a class has fewer than two rows, or if `level` is out of its range.
     """
     return macro_auc_test((y == 1)[:, np.newaxis], first[:, np.newaxis], second[:, np.newaxis], level)
 
@@ -211,7 +221,7 @@ def partial_auc_test(
     scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
 
     def measured(counts: ScoreCounts) -> Measured:
-        """Return the partial area, and what each row adds to its error."""
+        """Return the partial AUC, and what each row adds to its error."""
         pos, neg = placements_up_to(counts, max_fpr)
         area = dot(counts.pos, pos) / counts.rows_pos
         return area, (pos - area) / counts.rows_pos, (neg - dot(counts.neg, neg) / counts.rows_neg) / counts.rows_neg
@@ -230,7 +240,10 @@ def flip_influences(
     level: float,
     **limits: float,
 ) -> Difference:
-    """Test by `sign_flip_test` whether the scores of two models have the same metric; its difference is on the positives."""
+    """Test by `sign_flip_test` whether the scores of two models have the same metric.
+
+    A true difference is attributed to the positive rows. `measured` returns the metric, and what each row adds to its error.
+    """
     check_level(level)
     positive, value, parts = y == 1, 0.0, np.zeros(len(y))
     for sign, scores in zip((1, -1), models, strict=True):
@@ -247,7 +260,7 @@ def flip_influences(
 
 @lru_cache(maxsize=4)
 def _subsets(n: int) -> ndarray:
-    """Return all subsets of n items, or random ones if there are too many, as rows of zeros and ones."""
+    """Return all subsets of n items, or random ones if there are too many. Each is a row of zeros and ones."""
     if n <= MAX_ENUMERATED:
         return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(np.float64)
     return np.random.default_rng(0).integers(2, size=(N_DRAWS, n)).astype(np.float64)
@@ -256,21 +269,21 @@ def _subsets(n: int) -> ndarray:
 def sign_flip_test(
     parts: ndarray, carried: ndarray, level: float, *, most: float = 1.0, scale: float = 1.0
 ) -> Difference:
-    """Test whether a sum of differences between two models is 0, by flipping the signs of what each row adds.
+    """Test whether a sum over rows, which is a difference between two models, is 0, by flipping the signs of what each row adds.
 
     If two models are equal, exchanging their scores for one row changes only the sign of what this row adds. The p-value is
     therefore the share of flips whose sum is at least as far from 0. It holds its level for any number of rows (Fisher, The
     Design of Experiments, 1935, section 21; for the AUC: Bandos, Rockette and Gur, Statistics in Medicine 24, 2005, 2873-2893).
-    Student's t and the bootstrap do not, if rows are few. The interval has the differences that the test does not reject. Its
-    ends are quantiles of the means over random subsets of the rows (Hartigan, JASA 64, 1969, 1303-1317).
+    Student's t and the bootstrap do not hold it with few rows. The interval has the differences that the test does not reject.
+    Its ends are quantiles of the means over random subsets of the rows (Hartigan, JASA 64, 1969, 1303-1317).
 
     Parameters
     ----------
     parts : ndarray of shape (n,)
         What each row adds: the difference is their sum.
     carried : ndarray of shape (n,)
-        The share of a true difference that each row carries, with the sum 1. For the AUC it is 1 / n for each row of the smaller
-        class, which has n rows, and 0 for the rows of the larger class, whose parts are errors alone.
+        The share of a true difference that each row carries, with the sum 1. For the AUC it is 1 / n for each row of the
+        smaller class, which has n rows, and 0 for the rows of the larger class, whose parts are errors alone.
     level : float
         The confidence of the interval, at least 0.5 and below 1.
     most : float
@@ -301,7 +314,7 @@ def sign_flip_test(
     moments = [dot(a[tail], b[tail]) for a, b in ((parts, parts), (parts, carried), (carried, carried))]
 
     def share_beyond(difference: float, sign: int) -> float:
-        """Return how often a random half of the rows, less its share of the difference, sums to <= 0 (1) or >= 0 (-1)."""
+        """Return how often the sum over a random half of the rows, less its share of the difference, is <= 0 (1) or >= 0 (-1)."""
         excess = sign * (difference * shares - sums)
         spread = math.sqrt(max(moments[0] - 2 * difference * moments[1] + difference**2 * moments[2], 0.0)) / 2
         if spread <= 1e-12 * error:
@@ -370,10 +383,19 @@ def t_test(value: float, error: float, freedom: int, level: float, method: str) 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for multiple testing by Holm's procedure.
+    """Return p-values corrected for multiple testing by Holm's step-down procedure.
 
-    Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979, 65-70): the smallest times n, the next times n - 1
-    and so on, never decreasing and never above 1.
+    The smallest p-value is multiplied by n, the next one by n - 1, and so on. The results never decrease and never exceed 1
+    (Holm, Scandinavian Journal of Statistics 6, 1979, 65-70).
+
+    Parameters
+    ----------
+    p_values : sequence of float, of length n
+
+    Returns
+    -------
+    list of float
+        The corrected p-values, in the order of `p_values`.
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")

@@ -1,4 +1,4 @@
-"""Counts of the rows of each class at each score. All ranking metrics are computed from them; counts of parts add up."""
+"""Counts of the rows of each class at each score, from which all ranking metrics are computed. Counts of parts can be added."""
 
 import functools
 import math
@@ -43,10 +43,10 @@ class ScoreCounts:
     weighted : bool
         Whether some weight was neither 0 nor 1.
     shift : int
-        0 if the values are the scores themselves. Otherwise scores are counted in cells, and each value is the highest number
-        of its cell. Two scores are in the same cell if their float64 bits, read as integers in the order of the numbers, agree
-        except for the last `shift` bits. A threshold among the values therefore divides the cells exactly as it divides the
-        rows.
+        0 if the values are the scores themselves. Otherwise scores are counted in intervals, called cells, and each value is the
+        highest number of its cell. Two scores are in the same cell if their float64 bits, read as integers in the order of the
+        numbers, agree except for the last `shift` bits. A threshold among the values therefore divides the cells exactly as it
+        divides the rows.
     bounded : bool
         Whether sums with other counts are bounded in size: see `within_bounds`.
 
@@ -71,7 +71,7 @@ class ScoreCounts:
 
     @classmethod
     def from_scores(cls, y: ArrayLike, scores: ArrayLike, weight: Weights = None) -> "ScoreCounts":
-        """Return the counts of some rows; no rows, or rows of one class only, are allowed.
+        """Return the counts of some rows. There may be no rows, or rows of one class only.
 
         Parameters
         ----------
@@ -87,6 +87,10 @@ class ScoreCounts:
         InputError
             If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a weight is negative, not finite, or
             too large or too small for products of weights. The message names the first such position, counted from 0.
+
+        Returns
+        -------
+        ScoreCounts
         """
         y, scores = checked_scores(y, scores)
         positive, scores, weighted = y == 1, scores + 0.0, False
@@ -103,7 +107,7 @@ class ScoreCounts:
             weighted = bool((w != 1).any())
         if weighted:
             merged = _add_equal(scores, np.where(positive, w, 0.0), np.where(positive, 0.0, w))
-        else:  # sorting values is several times as fast as finding their order
+        else:  # Without weights the values are sorted, which is several times as fast as computing the order of the rows.
             ascending = np.sort(scores)
             first = _first_of_equal(ascending)
             values = ascending[first]
@@ -115,12 +119,24 @@ class ScoreCounts:
 
     @classmethod
     def of_values(cls, values: ndarray, pos: ndarray, neg: ndarray) -> "ScoreCounts":
-        """Return counts from values, which need not be distinct, and the numbers of positive and negative rows at each."""
+        """Return counts from values and the numbers of rows at each value.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,), float64
+            Scores, which need not be distinct.
+        pos, neg : ndarray of shape (n,), float64
+            The numbers of positive and of negative rows at each value.
+
+        Returns
+        -------
+        ScoreCounts
+        """
         merged = _add_equal(values + 0.0, pos.astype(np.float64), neg.astype(np.float64))
         return cls(*merged, int(pos.sum()), int(neg.sum()))
 
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
-        """Return the counts of the rows of both; in cells, if either is."""
+        """Return the counts of the rows of both. They are counts in cells if one of the two is."""
         shift = max(self.shift, other.shift)
         parts = self.in_cells(shift), other.in_cells(shift)
         values, pos, neg = (
@@ -141,6 +157,10 @@ class ScoreCounts:
         Up to `MAX_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MAX_CELLS` cells,
         which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
         adding.
+
+        Returns
+        -------
+        ScoreCounts
         """
         shift = self.shift
         if len(self.values) > (MAX_VALUES if shift == 0 else MAX_CELLS):
@@ -149,27 +169,54 @@ class ScoreCounts:
         return replace(self.in_cells(shift), bounded=True)
 
     def in_cells(self, shift: int) -> "ScoreCounts":
-        """Return the counts of the same rows in cells of scores whose keys differ only in the last `shift` bits; see `shift`."""
+        """Return the counts of the same rows in cells.
+
+        Parameters
+        ----------
+        shift : int
+            The number of bits in which the scores of a cell may differ: see the attribute `shift`.
+
+        Returns
+        -------
+        ScoreCounts
+        """
         if shift <= self.shift:
             return self
         keys = ordered_keys(self.values) >> shift
         first = _first_of_equal(keys)
         highest = np.minimum((keys[first] << shift) | ((1 << shift) - 1), HIGHEST)
-        highest[highest == -1] = -2  # -0.0, which is no score: a score of 0.0 is in the next cell, but not above it
+        highest[
+            highest == -1
+        ] = -2  # The key -1 is that of -0.0. A score of 0.0 is in the next cell, but is not larger than -0.0.
         pos, neg = (np.add.reduceat(column, first) for column in (self.pos, self.neg))
         return ScoreCounts(floats_of_keys(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
 
     def middles(self) -> ndarray:
-        """Return a score for each value: itself, or the number in the middle of its cell."""
+        """Return a score for each value: the value itself, or the number in the middle of its cell.
+
+        Returns
+        -------
+        ndarray of shape (n_values,), float64
+        """
         if self.shift == 0:
             return self.values
         keys = ordered_keys(self.values)
         return floats_of_keys(keys - ((keys & ((1 << self.shift) - 1)) >> 1)) + 0.0
 
     def threshold(self, n_below: int) -> float:
-        """Return a threshold that the `n_below` lowest values do not exceed, and all others do.
+        """Return a threshold between two values, so that a given number of values does not exceed it.
 
-        Between two scores it is their midpoint. Below all of them it is the next smaller number, and above them the highest.
+        It is the midpoint of the two scores. Below all scores, it is the next smaller number, and above all scores the highest
+        score.
+
+        Parameters
+        ----------
+        n_below : int
+            The number of values that do not exceed the threshold.
+
+        Returns
+        -------
+        float
         """
         values = self.values
         if n_below == 0:
@@ -177,28 +224,32 @@ class ScoreCounts:
             return math.nextafter(float(lowest), -math.inf)
         low, high = float(values[n_below - 1]), float(values[min(n_below, len(values) - 1)])
         middle = low / 2 + high / 2
-        # Neighbouring floats have no number between them. Where a cell begins is not known here, but where the one below ends.
+        # Neighbouring floats have no number between them. Of neighbouring cells, only the end of the lower one is known.
         return middle if low <= middle < high and self.shift == 0 else low
 
     def mapped(self, function: Callable[[ndarray], ndarray]) -> "ScoreCounts":
-        """Return the counts of the same rows with mapped scores, such as probabilities; for a cell, its middle is mapped.
+        """Return the counts of the same rows with mapped scores, such as probabilities. For a cell, its middle is mapped.
 
         Parameters
         ----------
         function : callable
             Takes and returns an array of shape (n_values,), float64.
+
+        Returns
+        -------
+        ScoreCounts
         """
         merged = _add_equal(function(self.middles()) + 0.0, self.pos, self.neg)
         return ScoreCounts(*merged, self.rows_pos, self.rows_neg, self.weighted)
 
     @property
     def n_pos(self) -> float:
-        """Total weight of the positive rows; without weights their number."""
+        """Total weight of the positive rows. Without weights, it is their number."""
         return float(self.pos.sum())
 
     @property
     def n_neg(self) -> float:
-        """Total weight of the negative rows; without weights their number."""
+        """Total weight of the negative rows. Without weights, it is their number."""
         return float(self.neg.sum())
 
 
@@ -207,13 +258,13 @@ HIGHEST = 0x7FEFFFFFFFFFFFFF
 
 
 def ordered_keys(values: ndarray) -> ndarray:
-    """Return the bits of floats as int64 that have the order of the floats; -0.0 comes just before 0.0."""
+    """Return the bits of floats as int64 numbers that have the order of the floats. -0.0 comes just before 0.0."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 
 def floats_of_keys(keys: ndarray) -> ndarray:
-    """Return the floats that have these keys."""
+    """Return the floats that have these keys, the inverse of `ordered_keys`."""
     return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
 
 
@@ -230,9 +281,9 @@ def _first_of_equal(ascending: ndarray) -> ndarray:
 
 
 def as_column(name: str, values: object) -> ndarray:
-    """Return values as float64 of shape (n,), NaN where they are masked, or raise an InputError that names them."""
+    """Return values as float64 of shape (n,), with NaN where they are masked, or raise an InputError that names them."""
     try:
-        if isinstance(values, np.ma.MaskedArray):  # NumPy would take the values below the mask
+        if isinstance(values, np.ma.MaskedArray):  # NumPy would use the values below the mask
             values = np.ma.filled(values.astype(np.float64), np.nan)
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -243,7 +294,7 @@ def as_column(name: str, values: object) -> ndarray:
 
 
 def checked_scores(y: object, scores: object) -> tuple[ndarray, ndarray]:
-    """Return labels -1 and +1 and as many finite scores, or raise an InputError."""
+    """Return labels -1 and +1 and the finite scores of as many rows, or raise an InputError."""
     y, scores = np.asarray(y), as_column("scores", scores)
     if y.shape != scores.shape:
         raise InputError(
@@ -270,7 +321,7 @@ def check_values(kind: str, values: ndarray, wrong: ndarray, reason: str) -> Non
 
 
 def dot(a: ndarray, b: ndarray) -> float:
-    """Return the sum of products. BLAS would add them up in another order with another number of threads."""
+    """Return the sum of products. BLAS is not used, because its order of adding depends on the number of threads."""
     return float(np.sum(a * b))
 
 
@@ -279,7 +330,7 @@ def counts_of_rows(
 ) -> ScoreCounts:
     """Return the counts of labels and scores. Error messages begin like those of scikit-learn.
 
-    Those of Dask collections are counted chunk by chunk, on the current client's workers if there is one.
+    Dask collections are counted chunk by chunk, on the workers of the current client if there is one.
     """
     if hasattr(y_score, "__dask_graph__"):
         import dask
@@ -307,9 +358,9 @@ def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> 
 
 
 def binary_labels(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[ndarray, ndarray]:
-    """Return the labels, ascending, and -1 or +1 for every row; one label is an error unless `one_class`.
+    """Return the two labels in ascending order, and -1 or +1 for each row. A single label is an error unless `one_class` is true.
 
-    The label `pos_label` is positive, or the larger one if it is None.
+    The label `pos_label` is positive. If it is None, the larger label is.
     """
     column = labels_of("y_true", y_true)
     try:
@@ -331,7 +382,7 @@ def binary_labels(y_true: Any, pos_label: Any = None, *, one_class: bool = False
 
 
 def labels_of(name: str, values: Any) -> ndarray:
-    """Return labels as an array of one dimension; raise an InputError if there is another one, a mask, or a missing value."""
+    """Return labels as an array of one dimension. Raise an InputError for other shapes, masked values or missing values."""
     column = np.asarray(values)
     if column.ndim != 1:
         raise InputError(f"{name} must have one dimension, with one value for each row; got the shape {column.shape}")

@@ -1,15 +1,14 @@
-"""Thresholds and their decisions, and metrics of the top of a ranking, as functions of counts.
+"""Thresholds and their decisions, metrics of the top of a ranking, and costs of wrong decisions, as functions of counts.
 
 ``score > threshold`` predicts the positive class. Metrics at a number of rows k take exactly k rows, and count ties at the
 boundary in part, as if they were broken at random. Metrics at a threshold take all rows with equal scores or none. The area
 under the top of the ROC curve is in `aucdist.metrics.partial`.
 
-An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted rows.
+If the costs of wrong decisions are two numbers, a function of counts is enough (`expected_cost`). If costs differ by row, such
+as the amount of a missed fraud, the functions need the rows. The functions of labels and scores in `aucdist.metrics` take both.
 
-The module also computes the cost of wrong decisions if costs differ by row, such as the amount of a missed fraud.
-
-Where costs are two numbers, a function of counts is enough: `aucdist.metrics.decisions.expected_cost`. The functions of labels
-and scores in `aucdist.metrics` take both, numbers and columns.
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted
+rows.
 """
 
 import math
@@ -58,7 +57,7 @@ class OperatingPoint:
 
 
 def with_current_keys(cost: Any) -> Any:
-    """Return costs with the key ``false_positive`` in place of ``false_alarm``, its name in 0.4.0."""
+    """Return costs with the key ``false_positive``, which was called ``false_alarm`` in 0.4.0."""
     if not isinstance(cost, Mapping):
         return cost
     return {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
@@ -70,14 +69,16 @@ class Costs:
 
     Attributes
     ----------
-    false_positive, miss : float, str or array-like of shape (n_samples,)
-        The cost of a flagged negative row, and that of a positive row that is not flagged: a number above 0, a column of numbers
-        of at least 0, one for each row, or `COST_COLUMN`.
+    false_positive : float, str or array-like of shape (n_samples,)
+        The cost of a flagged negative row: a number above 0, an array with a number of at least 0 for each row, or
+        `COST_COLUMN`.
+    miss : float, str or array-like of shape (n_samples,)
+        The cost of a positive row that is not flagged, as `false_positive`.
 
     Raises
     ------
     InputError
-        If one of them is none of these.
+        If a cost is none of these.
     """
 
     false_positive: Any
@@ -93,7 +94,7 @@ class Costs:
 
     @classmethod
     def of(cls, cost: Any) -> "Costs":
-        """Return the costs that a mapping names; raise an InputError if it is not a mapping with both costs."""
+        """Return the costs in a mapping. Raise an InputError if it is not a mapping with both costs."""
         cost = with_current_keys(cost)
         if not isinstance(cost, Mapping) or set(cost) != {"false_positive", "miss"}:
             raise InputError(
@@ -104,17 +105,16 @@ class Costs:
 
     @property
     def differ_by_row(self) -> bool:
-        """Whether rows have costs of their own, so that counts of scores do not have them."""
+        """Whether costs differ by row. Then counts of scores are not enough to compute costs."""
         return any(np.ndim(value) > 0 or value == COST_COLUMN for value in vars(self).values())
 
     def of_rows(self, positive: ndarray, column: ndarray | None = None) -> ndarray:
-        """Return the cost of a wrong decision on each row: a miss of a positive row, and a false positive.
-
-        `positive`, of shape (n_samples,), bool.
+        """Return the cost of a wrong decision on each row: a miss of a positive row, or a false positive for a negative one.
 
         Parameters
         ----------
-        positive : ndarray
+        positive : ndarray of shape (n_samples,), bool
+            Which rows are positive.
         column : ndarray of shape (n_samples,), float64, optional
             The costs of the rows, which replace `COST_COLUMN`.
 
@@ -125,7 +125,7 @@ class Costs:
         Raises
         ------
         InputError
-            If a column has another length.
+            If an array of costs has another length.
         """
         columns = {}
         for name, value in vars(self).items():
@@ -147,9 +147,9 @@ def check_costs_not_zero(of_negatives: float, of_positives: float, where: str = 
     Parameters
     ----------
     of_negatives, of_positives : float
-        What wrong decisions on all rows of a class cost together.
+        The sum of the costs of wrong decisions on all rows of the class.
     where : str, default=""
-        What the message begins with.
+        The beginning of the message.
     """
     for name, rows, total in (("false_positive", "negative", of_negatives), ("miss", "positive", of_positives)):
         if total == 0:
@@ -162,11 +162,11 @@ def best_threshold(counts: ScoreCounts) -> float:
     """Return the threshold with the highest G-mean when ``score > threshold`` predicts the positive class.
 
     It is the midpoint of two neighbouring scores. Among equally good thresholds it has the lowest false positive rate. If every
-    G-mean is 0, as with a single distinct score, it is the highest score, which predicts no positives.
+    G-mean is 0, as with a single distinct score, it is the highest score, so that no row is predicted positive.
     """
     pos, neg = class_counts(counts)
     at_most = np.cumsum(pos)
-    # tp * tn for a threshold at each value: the squared G-mean, exactly
+    # tp * tn for a threshold at each value, which is proportional to the squared G-mean and exact in integers
     product = (at_most[-1] - at_most) * np.cumsum(neg)
     return counts.threshold(len(product) - int(np.argmax(product[::-1])))
 
@@ -227,21 +227,30 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
 
 
 def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: float) -> float:
-    """Return a threshold at which scores that share a value keep a requirement, near one that other scores of the rows chose.
+    """Return a threshold that meets a requirement despite shared scores, close to a threshold that out-of-fold scores chose.
 
-    Out-of-fold scores come from several models. They may differ where the model that is used gives many rows the same score,
-    and flags all of them or none. The threshold is therefore moved past each score of several rows with which more would be
-    flagged than `fpr` or `alerts` allow. For `recall` it is lowered until the requirement is met. Scores of single rows do not
-    raise it: the model overfits its training rows, and with `alerts` they would leave too few alerts among new rows. Where rows
-    have weights and some scores are shared, all scores count as shared, because counts do not say how many rows have one.
+    Out-of-fold scores come from several models. They may differ for rows to which the final model gives the same score, and the
+    final model flags all of these rows or none. The threshold is therefore moved past each score of several rows with which
+    more rows would be flagged than `fpr` or `alerts` allow. For `recall`, it is lowered until the requirement is met.
+
+    Scores of single rows do not raise the threshold. The model overfits its training rows, so that such scores would leave too
+    few alerts among new rows. If rows have weights and some scores are shared, all scores count as shared, because counts do
+    not say how many rows have a score.
 
     Parameters
     ----------
     fitted : ScoreCounts
-        Of the same rows, by the model that is used.
+        The scores of the same rows by the final model.
     threshold : float
+        The threshold that the out-of-fold scores chose.
     name : str
+        ``fpr``, ``alerts`` or ``recall``. For other requirements, the threshold is returned as it is.
     value : float
+        The value that is required.
+
+    Returns
+    -------
+    float
     """
     if name in ("precision", "cost"):
         return threshold
@@ -255,7 +264,13 @@ def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: flo
 
 
 def only_requirement(subject: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return name and value of the one requirement that is not None, or raise an InputError that begins with `subject`."""
+    """Return the name and the value of the one requirement that is not None.
+
+    Raises
+    ------
+    InputError
+        If there is not exactly one. The message begins with `subject`.
+    """
     stated = [(name, value) for name, value in requirements.items() if value is not None]
     if len(stated) != 1:
         raise InputError(f"{subject}; {', '.join(name for name, _ in stated) or 'none'} is given")
@@ -286,7 +301,7 @@ def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) 
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_positive: float, miss: float) -> float:
     """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
-    Costs(false_positive, miss)  # raises an InputError unless they are costs
+    Costs(false_positive, miss)  # raises an InputError if one is not a cost
     class_counts(counts)
     table = confusion(counts, threshold)
     return (false_positive * table["fp"] + miss * table["fn"]) / (counts.n_pos + counts.n_neg)
@@ -324,7 +339,7 @@ def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
 
 
 def rounding_of_shares(counts: ScoreCounts) -> float:
-    """Return a bound on the relative rounding error of shares of running sums of weights; numbers of rows are exact."""
+    """Return a bound on the relative rounding error of shares of cumulative weights. Numbers of rows have no error."""
     return 4.0 * np.finfo(float).eps * (counts.rows_pos + counts.rows_neg) if counts.weighted else 0.0
 
 
@@ -389,8 +404,10 @@ class CostCounts:
 
     Attributes
     ----------
+    counts : ScoreCounts
+        The weights of positive rows are costs of misses, and those of negative rows costs of false positives.
     weight : float
-        What all rows weigh themselves.
+        The sum of the weights of all rows themselves.
     """
 
     counts: ScoreCounts
@@ -401,12 +418,12 @@ class CostCounts:
         return CostCounts(self.counts + other.counts, self.weight + other.weight)
 
     def cheapest_threshold(self) -> float:
-        """Return the threshold whose wrong decisions cost least; see `aucdist.metrics.threshold_at`.
+        """Return the threshold with the smallest cost of wrong decisions; see `aucdist.metrics.threshold_at`.
 
         Raises
         ------
         InputError
-            If all rows of a class cost nothing.
+            If wrong decisions on all rows of a class cost nothing.
         """
         check_costs_not_zero(self.counts.n_neg, self.counts.n_pos)
         return threshold_at(self.counts, cost={"false_positive": 1.0, "miss": 1.0})
@@ -428,24 +445,30 @@ def mean_cost(wrong: ndarray, cost: ndarray, weight: ndarray | None) -> float:
     Parameters
     ----------
     wrong : ndarray of shape (n_samples,), bool
+        Which rows are decided wrongly.
     cost : ndarray of shape (n_samples,), float64
         As `Costs.of_rows` returns it.
     weight : ndarray of shape (n_samples,), or None
+        The weights of the rows.
+
+    Returns
+    -------
+    float
     """
     return float(np.average(np.where(wrong, cost, 0.0), weights=weight))
 
 
 @frozen
 class DecisionCosts:
-    """The costs of the decisions on the rows of both classes, the positives first; ``+`` merges those of several parts.
+    """The costs of the decisions on the rows of both classes, the positives first. Costs of several parts are merged by ``+``.
 
-    Parameters
+    Attributes
     ----------
-    rows : ndarray
+    rows : ndarray of shape (2,)
         The number of rows of each class.
-    largest : ndarray
+    largest : ndarray of shape (2,)
         The largest cost of a wrong decision on a row of the class.
-    mistakes : sequence of ndarray
+    mistakes : sequence of two ndarrays
         The costs of the wrong decisions.
     """
 
@@ -459,10 +482,14 @@ class DecisionCosts:
 
         Parameters
         ----------
-        positive, wrong : bool of shape (n_samples,)
-            Which rows are positive, and decided wrongly.
-        cost : ndarray
+        positive, wrong : ndarray of shape (n_samples,), bool
+            Which rows are positive, and which are decided wrongly.
+        cost : ndarray of shape (n_samples,), float64
             As `Costs.of_rows` returns it.
+
+        Returns
+        -------
+        DecisionCosts
         """
         classes = positive, ~positive
         largest = [cost[c].max(initial=0.0) for c in classes]
@@ -495,9 +522,11 @@ class DecisionCosts:
 
 
 def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndarray, level: float = 0.95) -> Difference:
-    """Test whether the decisions of two models cost the same, at thresholds chosen on other rows, by flipped signs of rows.
+    """Test whether the decisions of two models cost the same, by flipping the signs of rows.
 
-    Only the rows on which one of both models alone is wrong decide: see `aucdist.metrics.compare.sign_flip_test`.
+    The thresholds were chosen on other rows.
+
+    Only rows on which exactly one of the models is wrong affect the test: see `aucdist.metrics.compare.sign_flip_test`.
 
     Parameters
     ----------
@@ -531,11 +560,11 @@ def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndar
 
 
 def _bounds(mistakes: ndarray, n: int, largest: float, level: float) -> tuple[float, float]:
-    """Return bounds for the mean of n costs, of which those of `mistakes`, descending, are not 0."""
+    """Return bounds for the mean of n costs. `mistakes` has those that are not 0, in descending order."""
     ranks, k = [0], len(mistakes)
     while ranks[-1] < k:
         ranks.append(min(k, ranks[-1] + max(1, ranks[-1] // EXACT_RANKS)))
-    at = np.array(ranks)  # the last rank of each run of equal ones
+    at = np.array(ranks)  # the last rank among equal costs
     low, high = clopper_pearson(at, n, level)
     dearest, cheapest = mistakes[at[:-1]], mistakes[at[1:] - 1]
     return float(np.diff(low) @ cheapest), float(largest * high[0] + np.diff(high) @ dearest)

@@ -1,4 +1,4 @@
-"""Loops over sorted scores: pairs within groups that a ranking orders correctly, and counts of two parts of a data set.
+"""Compiled loops over sorted scores for metrics within groups, and for merging the counts of two parts of a data set.
 
 They are in a module of their own because Numba takes a second to load.
 """
@@ -8,25 +8,26 @@ from aucdist.kernels.compiling import kernel
 
 @kernel
 def pairs_won(starts, score, rank, weight, tree, sums):
-    """Write the weight of each group's pairs that are in the right order, where ties count half, and the weight of all its pairs.
+    """Compute for each group the weight of all pairs, and of the pairs in the right order, where ties count one half.
 
-    A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far, so
-    that n rows of any number of grades take O(n log n) steps, and one group's sums carry no rounding of another's.
+    A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far.
+    So n rows with any number of grades take O(n log n) steps, and rounding errors of one group do not affect the sums of
+    another.
 
     Parameters
     ----------
     starts : ndarray of shape (n_groups + 1,), int64
-        Where the rows of each group begin.
+        The position of the first row of each group.
     score : ndarray of shape (n_rows,), float64
-        Scores ascend within each group.
+        Scores, which ascend within each group.
     rank : ndarray of shape (n_rows,), int64
-        Of each row's grade among those of its group, from 1.
+        The rank of each row's grade among those of its group, counted from 1.
     weight : ndarray of shape (n_rows,), float64
-        Scores ascend within each group.
+        The weights of the rows.
     tree : ndarray of shape (n_ranks + 1,), float64
         Workspace, for as many ranks as any group has.
     sums : ndarray of shape (2, n_groups), float64
-        Written.
+        Output: the weights of the pairs in the right order, and of all pairs.
     """
     for g in range(starts.shape[0] - 1):
         size = 0

@@ -199,7 +199,7 @@ def group_ndcg(
         np.add.reduceat(column.astype(np.float64), rows.starts[:-1])
         for column in (present, rows.weight, present & (rows.y > 0.0))
     )
-    counted = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 is two rows
+    counted = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 counts as two rows
     return _group_values(gained, possible, rows, counted, "a grade above 0")
 
 
@@ -282,7 +282,7 @@ def group_metric_difference(first: GroupMetric, second: GroupMetric, level: floa
 
 
 class _Rows(NamedTuple):
-    """Rows sorted by group, and by score within each; those of group g are ``starts[g]`` up to ``starts[g + 1]``."""
+    """Rows sorted by group, and by score within each group. The rows of group g are ``starts[g]`` up to ``starts[g + 1]``."""
 
     y: ndarray
     score: ndarray
@@ -313,9 +313,16 @@ def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[ndarray], ndarr
     Parameters
     ----------
     rows : _Rows
+        The sorted rows.
     k : float or None
+        The number or the weight of the rows that count. None takes all rows.
     upto : callable
-        The sum of what the first places count, up to some weight. Rows of one group and one score share their places.
+        Returns the sum of the discounts of the first positions, up to some weight. Rows of one group with the same score share
+        the discounts of their positions equally.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
     """
     differ = np.diff(rows.score) != 0
     differ[rows.starts[1:-1] - 1] = True
@@ -332,7 +339,7 @@ def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[ndarray], ndarr
 
 
 def _discounts(ends: ndarray) -> ndarray:
-    """Return the sum of the discounts of the first places."""
+    """Return the sum of the discounts of the first positions, up to each of these ends."""
     if (most := np.ceil(ends.max())) > MAX_PLACES:
         raise InputError(
             f"the first rows of a group have a total weight of {most:.3g}, and the NDCG allows at most {MAX_PLACES}: give a `k`"
@@ -344,7 +351,7 @@ def _discounts(ends: ndarray) -> ndarray:
 def _group_values(
     gained: ndarray, total: ndarray, rows: _Rows, used: ndarray, name: str, weights: ndarray | None = None
 ) -> GroupMetric:
-    """Return what each group that is `used` has gained of its total; groups without `weights` weigh 1."""
+    """Return the gain of each group that is `used` as a share of its total. Without `weights`, groups weigh 1."""
     values = gained[used] / total[used]
     if not values.size:
         raise InputError(

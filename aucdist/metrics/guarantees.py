@@ -1,17 +1,22 @@
-"""Thresholds that guarantee a metric for new rows with a known probability, and a test of whether it still holds.
+"""Thresholds that guarantee a metric for new rows with a known probability, and a test of whether the guarantee still holds.
 
 The bounds are exact binomial ones (Clopper & Pearson, Biometrika 26, 1934, 404-413), so they hold for any number of rows. The
 rows must be drawn like the new ones, independently of each other, and the model must not have been fitted to them.
 
-Recall, false positive rate and alerts only rise as the threshold falls, so the bound may be looked at for every threshold and
-the last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, article 43). Precision may rise and fall.
-There the thresholds are tested one after the other, from few flagged rows to many, by the fallback procedure of Wiens
-(`TEST_STARTS`), applied as in Learn then Test (Angelopoulos and others, arXiv 2110.01052, section 3). A threshold is the score of
-the row after the m highest, for numbers m that are fixed beforehand. Given that score, the labels of the m rows above it are
-independent with the precision of the threshold. So each test is exact, and the first threshold that misses the guarantee
-passes with a probability of at most 1 - confidence if the precision falls below the guarantee only once. If it does so
-several times, there are several ranges of thresholds with too low a precision. The tests may have no threshold in the first
-of these ranges, and which range they meet first depends on the rows. The guarantee is not proved for this case.
+Recall, false positive rate and the number of alerts can only increase as the threshold falls. The bound may therefore be
+computed for every threshold, and the last threshold that meets it may be taken (Bates and others, Journal of the ACM 68, 2021,
+article 43).
+
+Precision may increase and decrease. Thresholds are then tested one after the other, from few flagged rows to many, by the
+fallback procedure of Wiens (`TEST_STARTS`), applied as in Learn then Test (Angelopoulos and others, arXiv 2110.01052, section
+3). A threshold is the score of the row after the m highest, for numbers m that are fixed beforehand. Given that score, the
+labels of the m rows above it are independent, and their mean is the precision of the threshold. So each test is exact. If the
+precision falls below the guaranteed value only once, the first threshold that misses the guarantee passes its test with a
+probability of at most 1 - confidence.
+
+If the precision falls below the guaranteed value several times, there are several ranges of thresholds with too low a
+precision. There may be no tested threshold in the first of these ranges, and the rows decide which range is tested first. The
+guarantee is not proved for this case.
 """
 
 import math
@@ -59,12 +64,13 @@ class Guarantee:
     metric : str
         ``precision``, ``recall``, ``fpr`` or ``alerts``.
     target, guaranteed : float
-        The target, and what the threshold guarantees: the same, or the best possible value.
+        The target, and the value that the threshold guarantees. They are equal if the target can be guaranteed. Otherwise,
+        `guaranteed` is the best value that was found.
     confidence : float
         The probability with which the guarantee holds.
     n_rows : int
-        The number of rows that the bound counts: for recall the positive ones, for the false positive rate the negative ones, for
-        precision the flagged ones.
+        The number of rows on which the bound is based: the positive ones for recall, the negative ones for the false positive
+        rate, the flagged ones for precision, and all rows for alerts.
     """
 
     threshold: float
@@ -95,7 +101,7 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     else:
         counted = {"recall": positives, "fpr": negatives, "alerts": positives + negatives}[name]
         guaranteed, rows, share = value, int(counted[-1]), allowed_share(name, value)
-        # the number of bad rows, as `BAD_ROWS` counts them; a share of 1 is kept by whatever is flagged
+        # The number of bad rows, as `BAD_ROWS` defines them. Any threshold meets a share of 1.
         allowed = (
             rows if share == 1 else bisect_left(range(rows), True, key=lambda k: bool(bdtr(k, rows, share) > error)) - 1
         )
@@ -106,13 +112,13 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
         else:
             flagged = int(np.searchsorted(counted, allowed, side="right")) - 1
     n_below = len(counts.values) - flagged
-    # For precision the score of the next row itself: a midpoint would depend on the rows above it.
+    # For precision, the threshold is the score of the next row, because a midpoint would depend on the rows above it.
     threshold = float(counts.values[n_below - 1]) if name == "precision" and n_below else counts.threshold(n_below)
     return Guarantee(threshold, name, value, guaranteed, confidence, rows)
 
 
 def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the precision that is guaranteed, and the number of flagged rows."""
+    """Return the number of distinct scores to flag, the precision that is guaranteed, and the number of flagged rows."""
     from scipy.special import bdtrc, betaincinv
 
     total = int(flagged[-1])
@@ -133,7 +139,7 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
             carried = 0.0
     if best:
         return best, least, int(flagged[best])
-    # The bounds of the starts hold together, each with its part of the error.
+    # Each start has its part of the error, so that the bounds of all starts hold together.
     tested = places[budget > 0]
     true_alerts, rest = positives[tested], flagged[tested] - positives[tested]
     bounds = np.where(true_alerts > 0, betaincinv(np.maximum(true_alerts, 1), rest + 1, budget[budget > 0]), 0.0)
@@ -142,19 +148,23 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
 
 
 def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) -> float:
-    """Return the e-value against the guarantee that at most a share of rows is bad, from batches in their order.
+    """Return the e-value against the guarantee that at most a certain share of the rows is bad, from batches in their order.
 
     While the guarantee holds, the e-value ever reaches `ALARM_E_VALUE` with a probability of at most 1 / `ALARM_E_VALUE`,
-    however often it is looked at and whenever labels come (Ville's inequality). It is a mean over the batch before which the
-    share may have changed, and over how much, of likelihood ratios, each of which is a nonnegative supermartingale that
-    begins at 1 (Ramdas and others, Statistical Science 38, 2023, 576-601).
+    however often it is computed and whenever labels arrive (Ville's inequality). It is a mean of likelihood ratios over the
+    batch before which the share may have changed, and over the size of the change. Each ratio is a nonnegative supermartingale
+    that begins at 1 (Ramdas and others, Statistical Science 38, 2023, 576-601).
 
     Parameters
     ----------
     bad, rows : sequence of int
-        Of each batch.
+        The number of bad rows and of all rows in each batch.
     allowed : float
-        Above 0 and below 1.
+        The share of bad rows that the guarantee allows, above 0 and below 1.
+
+    Returns
+    -------
+    float
     """
     n_bad, n = (np.cumsum(np.asarray(column, dtype=np.float64)[::-1])[::-1] for column in (bad, rows))
     odds = allowed / (1.0 - allowed) * np.asarray(ODDS)
@@ -167,5 +177,5 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
 
 
 def allowed_share(metric: str, guaranteed: float) -> float:
-    """Return the share of bad rows that a guarantee allows, as `BAD_ROWS` counts them."""
+    """Return the share of bad rows that a guarantee allows, where `BAD_ROWS` defines which rows are bad."""
     return 1.0 - guaranteed if metric in ("precision", "recall") else guaranteed

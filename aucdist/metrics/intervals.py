@@ -22,7 +22,7 @@ LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
 
 
 class IntervalWarning(UserWarning):
-    """Warns that an interval may be too narrow: the rows of the smaller class are too few."""
+    """Warns that an interval may be too narrow because the smaller class has too few rows."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Estimate:
     Attributes
     ----------
     value : float
-        The metric of these rows.
+        The metric on these rows.
     low, high : float
         The bounds of the interval.
     level : float
-        The share of samples for which such an interval contains the metric of the population.
+        The confidence of the interval: the share of samples for which such an interval contains the metric of the population.
     method : str
         ``score``, ``exact-bound``, ``clopper-pearson``, ``mover``, ``stringer-mover`` or ``bootstrap``.
     """
@@ -55,7 +55,7 @@ def two_sided_z(level: float) -> float:
 
 def t_quantile(level: float, freedom: float) -> float:
     """Return the number that the absolute value of Student's t does not exceed with probability `level`."""
-    from scipy.special import stdtrit  # here, because importing it takes time that most metrics need not spend
+    from scipy.special import stdtrit  # imported here, because loading it takes time and most metrics do not need it
 
     return float(stdtrit(freedom, (1 + level) / 2))
 
@@ -69,8 +69,8 @@ def score_interval(
 ) -> tuple[float, float]:
     """Return the ends of the interval of all means from which `value` does not differ significantly by Student's t.
 
-    Each mean is tested with its own standard error, and not with that of the value: ``spread`` says how the error changes with
-    the mean, and `variance` is its square at the value. With the spread of shares this is Wilson's interval (JASA 22, 1927,
+    Each mean is tested with its own standard error, and not with that of the value. `spread` says how the variance changes with
+    the mean, and `variance` is the variance at the value. With the spread of shares this is Wilson's interval (JASA 22, 1927,
     209-212). Near 0 and 1, this interval keeps its level. An interval with the standard error at the value does not, because it
     is too short when few rows happen to be misranked.
 
@@ -102,20 +102,21 @@ def bisected(holds: Callable[[Any], Any], inside: Any, outside: Any, steps: int 
 
 
 def share_interval(value: float, variance: float, n: float, level: float) -> tuple[float, float]:
-    """Return the bounds of a mean of n values from 0 to 1, by `score_interval`; the value lies above 0 and below 1.
+    """Return the bounds of a mean of n values from 0 to 1, by `score_interval`. The mean must be above 0 and below 1.
 
-    A variance that was estimated from few rows is shrunk towards the largest that values from 0 to 1 can have, that of a share.
+    A variance that was estimated from few rows is shrunk towards the variance of a share, the largest that values from 0 to 1
+    can have.
     """
     variance = (n * variance + PRIOR_ROWS_OF_SHARE * value * (1 - value) / n) / (n + PRIOR_ROWS_OF_SHARE)
     return score_interval(value, variance, level, n + PRIOR_ROWS_OF_SHARE - 1)
 
 
 def zero_event_interval(value: float, n: int, level: float) -> tuple[float, float]:
-    """Return bounds for a mean of values from 0 to 1 whose variance cannot be estimated from n independent rows.
+    """Return bounds for a mean of values from 0 to 1, if its variance cannot be estimated from the n independent rows.
 
-    For a value of 1 it is the one-sided bound of Clopper and Pearson (Biometrika 26, 1934, 404-413) for n successes out of n:
-    the probability that all are seen is at most theta**n. If all rows are tied, the same holds for the ties, and with one row it
-    is Markov's inequality. It holds its level for any number of rows.
+    For a value of 1, it is the one-sided bound of Clopper and Pearson (Biometrika 26, 1934, 404-413) for n successes out of n:
+    the probability of n successes is at most theta**n. If all rows are tied, the same bound holds for the ties. With one row,
+    the bound is Markov's inequality. It holds its level for any number of rows.
     """
     q = (1 - level) ** (1 / n)
     return q * value, 1 - q * (1 - value)
@@ -129,8 +130,8 @@ def wilson(share: ndarray, n: int | ndarray, z: float) -> tuple[ndarray, ndarray
 
 
 def clopper_pearson(successes: ArrayLike, n: float, level: float = 0.95) -> tuple[Any, Any]:
-    """Return the exact binomial intervals of shares; an interval is [0, 1] for n = 0 (Clopper & Pearson, Biometrika 26, 1934)."""
-    from scipy.special import betaincinv  # here, because importing it takes time that most metrics need not spend
+    """Return the exact binomial intervals of shares (Clopper & Pearson, Biometrika 26, 1934); an interval is [0, 1] for n = 0."""
+    from scipy.special import betaincinv  # imported here, because loading it takes time and most metrics do not need it
 
     k, tail = np.asarray(successes, dtype=np.float64), 0.5 * (1 - level)
     some, fewer = np.maximum(k, 1), np.minimum(k, n - 1)
@@ -147,7 +148,7 @@ def bootstrap_interval(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Estimate:
-    """Return a metric with its stratified percentile bootstrap interval; each class is resampled separately.
+    """Return a metric with its stratified percentile bootstrap interval. Each class is resampled separately.
 
     With few rows, resamples vary too little, and their percentiles correspond to normal quantiles instead of Student's. The
     percentiles are moved outwards to correct both, as Hesterberg proposes (The American Statistician 69, 2015, 371-386, section

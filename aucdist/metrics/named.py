@@ -1,7 +1,7 @@
 """The metrics that searches, comparisons, reports and bootstrap intervals know by name.
 
-A new metric needs a row of `NAMED_METRICS` and the other places that "A metric" in ARCHITECTURE.md lists. Errors, the columns and
-headings of reports, and what `features: auto` may choose by, follow from the row.
+A new metric needs a row of `NAMED_METRICS`, and the other changes that "A metric" in ARCHITECTURE.md lists. The row determines
+the errors, the columns and headings of reports, and whether `features: auto` may choose by the metric.
 """
 
 import math
@@ -46,9 +46,10 @@ PARAMETERS = {
 
 
 class ScoredGroups(NamedTuple):
-    """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,).
+    """Labels or grades, scores, groups and weights of rows, each an array of shape (n_samples,).
 
-    If weights are None, each row has weight 1. `group_weight` is the weight of a group in the mean AUC: its pairs, or 1.
+    If the weights are None, each row has the weight 1. `group_weight` says how groups are weighted in the mean AUC: by the
+    weight of their pairs, or equally.
     """
 
     y: ndarray
@@ -65,25 +66,26 @@ class Metric:
     Attributes
     ----------
     kind : str
-        Such as ``partial_auc``.
+        The key of the metric in `NAMED_METRICS`, such as ``partial_auc``.
     title : str
-        What reports call it within a sentence, with the names of parameters in braces.
+        The name of the metric within a sentence of a report, with the names of parameters in braces.
     function : callable
-        Takes what `needs` says, and the parameters by name. Within groups it is one of `aucdist.metrics.groups`, which return
-        `GroupMetric`; the others return a number.
+        Computes the metric from the input that `needs` names, and from the parameters by name. For ``groups``, it returns a
+        `GroupMetric`, and otherwise a number.
     needs : {"ranking", "decision", "probability", "groups", "costs"}
-        Counts of scores; counts of scores with a threshold, from which the function gets a table of `confusion`; counts of
-        probabilities of the positive class; `ScoredGroups`; or `CostCounts` and a threshold.
+        The input of the function. ``ranking``: counts of scores. ``decision``: counts of scores and a threshold, from which the
+        function gets a table of `confusion`. ``probability``: counts of probabilities of the positive class. ``groups``:
+        `ScoredGroups`. ``costs``: `CostCounts` and a threshold.
     parameter_names : tuple of str
-        The names of the parameters, of `PARAMETERS`.
+        The names of the parameters, which are keys of `PARAMETERS`.
     largest : float
-        No value is above this, so that no interval is; inf if values have no bound.
+        The largest value that the metric can have, which also limits intervals; inf if there is no limit.
     sign : int
-        1 if larger is better, -1 if smaller is.
+        1 if larger values are better, -1 if smaller values are.
     least_grade : float
         The smallest grade for which the metric is defined.
     values : tuple of float or str
-        The parameters in the order of `parameter_names`: see `find_metric`.
+        The values of the parameters, in the order of `parameter_names`: see `find_metric`.
     """
 
     kind: str
@@ -98,13 +100,13 @@ class Metric:
 
     @property
     def name(self) -> str:
-        """The full name, for `find_metric`: it ends with the parameters, as in ``two_way_partial_auc@0.5,0.1``."""
+        """The full name, for `find_metric`. It ends with the parameters, as in ``two_way_partial_auc@0.5,0.1``."""
         return f"{self.kind}@{','.join(self._texts)}" if self.values else self.kind
 
     @property
     def phrase(self) -> str:
         """The title with the values of the parameters, for use within a sentence."""
-        # Not strict: the title of a metric without values is complete if it names no parameter.
+        # The lengths may differ: a metric without values has a complete title if the title names no parameter.
         return self.title.format(**dict(zip(self.parameter_names, self._texts, strict=False)))
 
     @property
@@ -118,11 +120,11 @@ class Metric:
 
     @property
     def costs(self) -> Costs:
-        """The costs of wrong decisions, for a metric that needs them."""
+        """The costs of wrong decisions, for a metric that needs costs."""
         return Costs(*self.values)
 
     def of(self, rows: Any, threshold: float = 0.0) -> Any:
-        """Return the metric of counts, or of the input that `needs` names. Only decision and cost metrics use the threshold."""
+        """Return the metric of the input that `needs` names. Only metrics of decisions and costs use the threshold."""
         if self.needs == "costs":
             return self.function(rows, threshold)
         parameters: dict[str, Any] = dict(zip(self.parameter_names, self.values, strict=True))
@@ -238,7 +240,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
 
 
 class SearchOptions(NamedTuple):
-    """What ``{"map": "auto", ...}`` says about the search: the full name of its metric, None for the default, and `readable`."""
+    """The options of ``{"map": "auto", ...}``: the full name of the metric, or None for the default, and `readable`."""
 
     metric: str | None
     readable: bool
@@ -250,7 +252,7 @@ def search_options(features: Any) -> SearchOptions:
     Parameters
     ----------
     features : object
-        As an estimator or a configuration has it.
+        The parameter `features` of an estimator or a configuration.
 
     Raises
     ------

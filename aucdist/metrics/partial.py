@@ -1,10 +1,11 @@
 """The partial AUC, the area under a part of the ROC curve, with its interval, as functions of counts.
 
-Between two distinct scores the ROC curve is a straight line, as if ties were broken at random. So the partial AUC up to beta is
-the share of pairs of a positive and one of the beta * n_neg highest-scoring negatives that are ranked correctly, times beta,
-where ties at the boundary count in part.
+Between two distinct scores the ROC curve is a straight line, as if ties were broken at random. Consider the pairs of a positive
+row and one of the beta * n_neg negatives with the highest scores. The partial AUC up to beta is the share of these pairs that
+are ranked correctly, times beta. Ties at the boundary count in part.
 
-An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted rows.
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted
+rows.
 """
 
 import math
@@ -49,7 +50,7 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
     total = float if counts.weighted else int
     n_pos, n_neg = total(pos.sum()), total(neg.sum())
     true, false = np.cumsum(pos), np.cumsum(neg)
-    # Whole groups of equal scores are summed exactly. The group in which max_fpr lies contributes a trapezoid.
+    # Groups of equal scores below max_fpr are summed exactly. The group in which max_fpr lies contributes a trapezoid.
     k = int(np.searchsorted(false.astype(np.float64) / n_neg, max_fpr, side="right"))
     area = total((neg[:k] * (2 * true[:k] - pos[:k])).sum()) / (2 * n_pos * n_neg)
     if k < len(false):
@@ -62,16 +63,21 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
 
 
 def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
-    """Return the partial AUC, standardised, shrunk towards the AUC over all pairs if positives are few.
+    """Return the standardised partial AUC, shrunk towards the AUC over all pairs if there are few positives.
 
-    With few positives the partial AUC is noisy: a search that chooses by it chooses by chance, and loses AUC. Its weight here is
-    ``min(1, n_pos / 80)``, and the AUC has the rest.
+    With few positives, the partial AUC is too noisy to choose a model by, and models that it chooses have a lower AUC. The
+    weight of the partial AUC is ``min(1, n_pos / 80)``, and the AUC has the rest.
 
     Parameters
     ----------
     counts : ScoreCounts
+        Counts of scores.
     max_fpr : float
         Above 0 and at most 1.
+
+    Returns
+    -------
+    float
     """
     weight = min(1.0, counts.rows_pos / FULL_POSITIVES)
     return weight * partial_auc(counts, max_fpr) + (1.0 - weight) * auc(counts)
@@ -110,7 +116,7 @@ def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: f
 
 
 def _region_share(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: float, level: float) -> Estimate:
-    """Return the share of a region that is below the ROC curve with its interval."""
+    """Return the share of a region that is below the ROC curve, with its interval."""
     check_level(level)
     check_unweighted(counts)
     rows = counts.rows_pos, counts.rows_neg
@@ -153,7 +159,7 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
     fpr, tpr = roc_curve(counts)
     at_max = crossing(fpr, tpr, max_fpr)[1]
     start = crossing(tpr, fpr, min_tpr)[1] if min_tpr > 0 else 0.0  # the rate at which the curve reaches min_tpr
-    # Means of max(0, max_fpr - u) and of min(v, at_max), beyond start and min_tpr, over what the rows of one score cover.
+    # Means of max(0, max_fpr - u) and of min(v, at_max), beyond start and min_tpr, over the part of the curve of each score.
     rest = np.maximum(max_fpr - np.maximum(fpr, start), 0.0)
     width = np.diff(fpr)
     before = np.maximum(start - fpr, 0.0) * rest
@@ -167,12 +173,15 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
 
 
 def _divided(x: ndarray, by: ndarray, otherwise: ndarray) -> ndarray:
-    """Return quotients where the divisor is above 0, and other values elsewhere."""
+    """Return quotients where the divisor is above 0, and the values of `otherwise` elsewhere."""
     return np.divide(x, by, out=otherwise.copy(), where=by > 0)
 
 
 def crossing(x: ndarray, y: ndarray, at: float) -> tuple[int, float]:
-    """Return the first point of a rising curve beyond an abscissa (the highest of several), and the height of the curve there."""
+    """Return the first point of an increasing curve beyond an abscissa, and the ordinate of the curve at the abscissa.
+
+    If several points have the same abscissa, the highest is taken.
+    """
     k = int(np.searchsorted(x, at, side="right"))
     return k, float(y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])) if k < len(x) else 1.0
 
@@ -183,25 +192,25 @@ def _standardized(area: float, max_fpr: float) -> float:
 
 
 def variance_of(values: ndarray, counts: ndarray) -> float:
-    """Return the sample variance of values with the numbers of their rows; 0 for a single row."""
+    """Return the sample variance of values that occur in these numbers of rows. It is 0 for a single row."""
     n = float(counts.sum())
     mean = dot(counts, values) / n
     return dot(counts, (values - mean) ** 2) / (n - 1) if n > 1 else 0.0
 
 
 def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -> tuple[float, float]:
-    """Return an interval of the area divided by `max_fpr`, which is 0 or 1, that keeps its level for any number of rows.
+    """Return an interval for an area divided by `max_fpr` that is 0 or 1. The interval keeps its level for any number of rows.
 
-    If the area is 1, the lower end is the smallest area for which a perfect sample still has the probability 1 - level.
-    The sample is perfect if all positives are above the highest negative, whose false positive rate u is the smallest of n_neg
-    uniform numbers, so the probability is the mean of ``ROC(u) ** n_pos``. Among all ROC curves of a given area, curves that
-    are constant up to some rate b and 1 beyond it maximise this mean. The other case, an area of 0, is treated in the same way.
+    If the area is 1, the lower end is the smallest area for which a perfect sample still has the probability 1 - level. A
+    sample is perfect if all positives are above the highest negative, whose false positive rate u is the smallest of n_neg
+    uniform numbers. The probability is therefore the mean of ``ROC(u) ** n_pos``. Among all ROC curves of a given area, this
+    mean is largest for curves that are constant up to some rate b and 1 beyond it. An area of 0 is treated in the same way.
     """
     from scipy.special import betainc
 
     def largest_probability(area: float) -> float:
         """Return the largest probability of a perfect sample for a given true area."""
-        # Of a perfect sample, over the rates b at which the curve changes from one height to another.
+        # The probability of a perfect sample for each rate b at which the curve changes from one constant to the other.
         if share == 1.0:
             b = np.linspace((1 - area) * max_fpr, max_fpr, 201)
             height = np.maximum(0.0, 1 - (1 - area) * max_fpr / np.maximum(b, 1e-300)) if area < 1 else np.ones_like(b)

@@ -38,11 +38,16 @@ def log_loss(counts: ScoreCounts) -> float:
 
 
 def hull_probabilities(counts: ScoreCounts) -> ndarray:
-    """Return for each score the share of positives in its segment of the ROC curve's convex hull, of shape (n_values,).
+    """Return for each score the share of positives in its segment of the convex hull of the ROC curve.
 
-    The hull's segments are the pools of the isotonic regression of the labels on the scores (Fawcett & Niculescu-Mizil, 2007).
+    The segments of the hull are the pools of the isotonic regression of the labels on the scores (Fawcett & Niculescu-Mizil,
+    2007).
+
+    Returns
+    -------
+    ndarray of shape (n_values,), float64
     """
-    from scipy.optimize import isotonic_regression  # here, because only pages with probabilities need this import
+    from scipy.optimize import isotonic_regression  # imported here, because only metrics of probabilities need it
 
     weight = _weight(counts)
     fit: ndarray = isotonic_regression(counts.pos / weight, weights=weight).x
@@ -122,7 +127,7 @@ def venn_abers(counts: ScoreCounts, scores: ndarray) -> tuple[ndarray, ndarray]:
     from scipy.optimize import isotonic_regression  # as above
 
     values, pos, weight = counts.values, counts.pos, _weight(counts)
-    if len(values) > MAX_CELLS:  # by the scores alone, without a look at the labels
+    if len(values) > MAX_CELLS:  # the cells depend on the scores only, not on the labels
         cell = (np.cumsum(weight) * MAX_CELLS / weight.sum()).astype(np.int64)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         values, pos, weight = values[first], np.add.reduceat(pos, first), np.add.reduceat(weight, first)
@@ -147,7 +152,7 @@ def _weight(counts: ScoreCounts) -> ndarray:
 
 
 def _probabilities_of(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
-    """Return the scores, after checking that they are probabilities, and the weight of the rows at each."""
+    """Return the scores and the weight of the rows at each, after checking that the scores are probabilities."""
     weight, p = _weight(counts), counts.values
     if p[0] < 0.0 or p[-1] > 1.0:
         raise InputError(

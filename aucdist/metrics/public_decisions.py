@@ -1022,7 +1022,7 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: Weights = 
 
 
 def _rounded_down(threshold: float, scores: Any) -> float:
-    """Return a threshold as the largest number of the scores' type that is not above it, which flags the same rows.
+    """Return the largest number of the scores' type that is not above a threshold. It flags the same rows.
 
     NumPy compares float32 scores with a float as float32, and would round a threshold up to the score above it.
     """
@@ -1036,7 +1036,7 @@ def _rounded_down(threshold: float, scores: Any) -> float:
 def _costs_of_rows(
     y_true: ArrayLike, costs: Costs, sample_weight: Weights, pos_label: Any
 ) -> tuple[ndarray, ndarray, ndarray]:
-    """Return which rows are positive, what a wrong decision on each costs, and the weights of the rows."""
+    """Return which rows are positive, the cost of a wrong decision on each row, and the weights of the rows."""
     positive = binary_labels(y_true, pos_label)[1] > 0
     cost = costs.of_rows(positive)
     check_costs_not_zero(cost[~positive].sum(), cost[positive].sum())
@@ -1053,7 +1053,7 @@ def _bootstrapped(
     metric: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
     random_state: int,
 ) -> Estimate:  # fmt: skip
-    """Return a metric with one parameter, and its bootstrap interval; `rows` are those of `counts_of_rows`."""
+    """Return a metric with one parameter and its bootstrap interval. `rows` are the arguments of `counts_of_rows`."""
     counts = counts_of_rows(*rows)
     return bootstrap_interval(
         counts, lambda drawn: metric(drawn, parameter), level, n_resamples=n_resamples, seed=random_state

@@ -50,9 +50,9 @@ def auc(counts: ScoreCounts) -> float:
 
 
 def auc_error(counts: ScoreCounts) -> float:
-    """Return a bound on the difference between `auc` of these counts and that of the scores. It is 0 unless cells are counted.
+    """Return a bound on the difference between `auc` of these counts and the AUC of the scores.
 
-    Pairs in one cell count one half each, so the error is at most half their share.
+    It is 0 unless scores are counted in cells. Pairs in one cell count one half each, so the error is at most half their share.
     """
     if counts.shift == 0:
         return 0.0
@@ -71,7 +71,7 @@ def delong_variance(counts: ScoreCounts) -> float:
     Parameters
     ----------
     counts : ScoreCounts
-        Of at least two rows of each class, without weights, for which the estimate is not defined.
+        Counts with at least two rows of each class and without weights. With weights, the estimate is not defined.
     """
     pos, neg = class_counts(counts)
     area = auc(counts)
@@ -103,11 +103,11 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
 
 
 def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> Estimate:
-    """Return a mean of AUCs with its interval, given its estimated variance and the rows of both classes of each AUC.
+    """Return a mean of AUCs with its interval, given its estimated variance and the number of rows of both classes for each AUC.
 
-    With few rows the variance is estimated badly, and is smallest in samples whose AUC is too high. It is shrunk towards that of
-    independent AUCs of normal scores, by as much as `PRIOR_ROWS_OF_AREA` more rows would. The bounds are those of
-    `score_interval`, or of `zero_event_interval` if the variance is 0 or the mean is 0 or 1.
+    With few rows, the variance is estimated badly, and is smallest in samples whose AUC is too high. It is therefore shrunk
+    towards the variance of independent AUCs of normal scores, by as much as `PRIOR_ROWS_OF_AREA` more rows would. The bounds
+    are those of `score_interval`, or of `zero_event_interval` if the variance is 0 or the mean is 0 or 1.
     """
     fewest = min(map(min, rows))
     if variance == 0 or area in (0.0, 1.0):
@@ -119,10 +119,11 @@ def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]],
 
 
 def normal_spread(area: ndarray) -> ndarray:
-    """Return the variance of the placement of a row, where scores of both classes are normal with the same variance.
+    """Return the variance of the placement of a row, if the scores of both classes are normal with the same variance.
 
-    A row's placement exceeds two independent uniform numbers with the probability that two normal variables with a correlation
-    of one half are both below the quantile of the AUC, which Owen's T gives (Annals of Mathematical Statistics 27, 1956).
+    The second moment is the probability that the placement exceeds two independent uniform numbers. It equals the probability
+    that two normal variables with a correlation of one half are both below the quantile of the AUC, which is computed by Owen's
+    T (Annals of Mathematical Statistics 27, 1956).
     """
     from scipy.special import ndtri, owens_t
 
@@ -157,15 +158,16 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
 
 
 def precision_jackknife(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
-    """Return the contributions of a positive and a negative row at each score to the error of the average precision.
+    """Return what a positive and a negative row at each score contribute to the error of the average precision.
 
-    It is (n - 1) / n times the mean over rows of the average precision without one row of the class, minus that without this row:
-    Tukey's jackknife. The rows that are left weigh as much as all of the class, so that the share of positives stays.
+    By Tukey's jackknife, the contribution of a row is (n - 1) / n times a difference: the mean, over the rows of the class, of
+    the average precision without one row, minus the average precision without this row. The remaining rows of the class get the
+    weight of the whole class, so that the share of positives stays the same.
 
     Returns
     -------
     pos_influence, neg_influence : ndarray of shape (n_values,), float64
-        In the order of ``counts.values``; over the rows of a class they add up to 0.
+        In the order of ``counts.values``. The contributions of the rows of a class add up to 0.
     """
     pos, neg = counts.pos[::-1], counts.neg[::-1]
     n_pos, n_neg = float(pos.sum()), float(neg.sum())
@@ -173,7 +175,7 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
 
     def without_one(true: ndarray, true_below: ndarray, false: ndarray, false_below: ndarray) -> ndarray:
         """Return the sums of precision over the positives, each without one row."""
-        # Thresholds above the row's score still flag what they did, and those at or below it flag one row less.
+        # Thresholds above the score of the row flag the same rows as before. Those at or below it flag one row less.
         above, below = (pos * t / np.maximum(t + f, 1e-300) for t, f in ((true, false), (true_below, false_below)))
         return np.cumsum(above) - above + np.cumsum(below[::-1])[::-1]
 
@@ -190,7 +192,13 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
 
 
 def class_counts(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
-    """Return pos and neg in a type that holds sums over twice the number of pairs; raise an InputError if a class has no rows."""
+    """Return the counts of both classes in a type that holds sums over twice the number of pairs.
+
+    Raises
+    ------
+    InputError
+        If a class has no rows.
+    """
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         raise InputError(
             f"the rows are of one class only ({counts.rows_pos} positive and {counts.rows_neg} negative rows): give both"
@@ -202,7 +210,7 @@ def class_counts(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
     return (pos, neg) if fits else (pos.astype(object), neg.astype(object))
 
 
-# ---- the ROC curve and the precision-recall curve, with their bands ------------------------------------------------------------
+# ---- the ROC curve and the precision-recall curve, with confidence bands ------------------------------------------------------
 
 
 def cumulative_counts(counts: ScoreCounts) -> tuple[ndarray, ndarray]:
