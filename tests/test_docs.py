@@ -10,10 +10,11 @@ from typing import Any
 import click
 import pytest
 import yaml
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from support.printed import script
 
 from aucdist.data.sources import Source
+from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.cluster import ClusterConfig
 from flows.config.loading import parse_yaml
@@ -128,6 +129,33 @@ def test_configurations_are_accepted(text: str) -> None:
     kinds = {"grid": CvConfig, "train": KeepCurrentConfig, "data": TrainConfig, "kind": ClusterConfig, "source": Source}
     kind: Any = next(model for key, model in kinds.items() if key in content)
     assert TypeAdapter(kind).validate_python(content).model_fields_set >= set(content)
+
+
+def mappings_in_sentences() -> Iterator[Any]:
+    """Yield mappings in sentences that a configuration of `train` or `cv` may have, such as `test: {groups: user_id}`."""
+    parents = {"test": "data", "impute": "data", "scale": "data", "features": "model", "monotone": "model"}
+    known = {*parents, *TrainConfig.model_fields, *CvConfig.model_fields}
+    for file in TEXTS:
+        for code in re.findall(r"`([a-z_]+: [^`]+)`", FENCE.sub("", file.read_text(encoding="utf-8"))):
+            key, text = code.split(":")[0], " ".join(code.split())
+            if key in known and "..." not in text:
+                yield pytest.param(parents.get(key), text, id=f"{file.stem}: {text[:40]}")
+
+
+@pytest.mark.parametrize(("parent", "text"), list(mappings_in_sentences()))
+def test_keys_of_mappings_in_sentences_exist(parent: str | None, text: str) -> None:
+    content = parse_yaml(text, "the page")
+    configuration: Any = {"name": "run", "data": {"name": "digits"}, "model": {}}
+    (configuration if parent is None else configuration[parent]).update(content)
+    errors = []
+    for kind in (TrainConfig, CvConfig):
+        try:
+            TypeAdapter(kind).validate_python(configuration)
+        except (InputError, ValidationError) as error:
+            errors.append(str(error))
+        else:
+            return
+    assert not all("unknown key" in error for error in errors), errors
 
 
 def test_every_page_is_in_the_menu() -> None:
