@@ -94,14 +94,14 @@ def show(config: ShowConfig) -> Json:
         entry |= {
             "manifest": manifest.url.rpartition("/")[2],
             "rows": manifest.n_samples,
-            "features": manifest.form.n_features,
+            "features": manifest.block_schema.n_features,
             "feature_names": names + [f"and {more} more"] * (more > 0),
             **(
                 {"classes": list(schema.classes), "topics": schema.topics}
                 if schema.classes
                 else {"positives": manifest.n_pos, "positive": list(schema.positive), "negative": list(schema.negative)}
             ),
-            "weights": manifest.form.weighted,
+            "weights": manifest.block_schema.weighted,
             **manifest.sizes(),
             "origin": manifest.origin,
         }
@@ -230,7 +230,7 @@ def shard_result(manifest: Manifest, seconds: float) -> Json:
         "target": manifest.folder,
         "manifest": manifest.url.rpartition("/")[2],
         "n_samples": manifest.n_samples,
-        "n_features": manifest.form.n_features,
+        "n_features": manifest.block_schema.n_features,
         **(
             {"classes": list(manifest.schema.classes), "topics": manifest.schema.topics}
             if manifest.schema.classes

@@ -7,7 +7,7 @@ import pandas as pd
 
 from aucdist.data.block import Block, as_dense, stacked
 from aucdist.data.dataset import category_features
-from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.data.formats.table_options import MISSING_CATEGORY
 from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes

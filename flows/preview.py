@@ -10,7 +10,7 @@ import numpy as np
 
 from aucdist.data.block import Block, Columns, each_of
 from aucdist.data.dataset import Dataset, Schema
-from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.data.formats.table_options import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read

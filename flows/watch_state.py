@@ -17,8 +17,8 @@ import pyarrow as pa
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.formats.table_form import PLAIN
-from aucdist.data.label_sets import places
+from aucdist.data.formats.table_options import PLAIN
+from aucdist.data.label_sets import set_numbers
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import MORE_KEYS, ROW_ID, Count, json_digest, json_text, read_as, read_json, read_parquet
 from aucdist.data.storage import files
@@ -290,7 +290,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     else:
         if not model.topics:
             # raises an error for a class that the model does not know
-            places(label_codes, model.schema_of_labels, where)
+            set_numbers(label_codes, model.schema_of_labels, where)
         y = np.array(label_codes.names, dtype=object)[label_codes.class_numbers]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())

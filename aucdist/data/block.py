@@ -42,7 +42,7 @@ class Block:
     weight : ndarray of shape (n_samples,), float64, or None
         Sample weights; None means one each.
     index : int
-        The block's place in its data set. Summaries merge in this order, and seeds are drawn from it.
+        The block's number in its data set. Summaries merge in this order, and seeds are drawn from it.
     group : ndarray of shape (n_samples,), int64, or None
         Rows with the same number are of one group, such as a user's or a query's, in whatever blocks they lie. Where there are
         groups a pair is two rows of one group (`aucdist.pairs.groups`).
@@ -51,8 +51,8 @@ class Block:
     cost : ndarray of shape (n_samples,), float64, or None
         What a wrong decision on each row costs, at least 0. Fits do not use it; thresholds do (`aucdist.metrics.decisions`).
     code : ndarray of shape (n_samples,), int32, or None
-        Where each class is fitted against the rest: the place of the row's set of classes in `aucdist.data.label_sets.LabelSets`.
-        `y` is then not used.
+        Where each class is fitted against the rest: the number of the row's set of classes, see
+        `aucdist.data.label_sets.LabelSets`. `y` is then not used.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Block:
         *,
         row_id: ndarray | None = None,
         index: int = 0,
-        **side: ndarray | None,
+        **row_columns: ndarray | None,
     ) -> "Block":
         """Make a block from a matrix and labels, copying only what has the wrong form.
 
@@ -95,7 +95,7 @@ class Block:
             Labels, -1 or +1.
         row_id, index
             As the attributes; ``row_id`` defaults to 0, 1, 2, ...
-        **side
+        **row_columns
             Those of `ROW_COLUMNS` that there are.
 
         Raises
@@ -116,7 +116,7 @@ class Block:
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
         sides = {
             name: np.ascontiguousarray(values, dtype=ROW_COLUMNS[name])
-            for name, values in side.items()
+            for name, values in row_columns.items()
             if values is not None
         }
         for name, values in {"row id": ids, **sides}.items():

@@ -64,7 +64,7 @@ class LabelSets:
         Returns
         -------
         sets : LabelSets
-        codes : ndarray of shape (n_samples,), int32
+        numbers : ndarray of shape (n_samples,), int32
 
         Raises
         ------
@@ -81,10 +81,10 @@ class LabelSets:
         check_distinct(names)
         rows.eliminate_zeros()
         rows.sum_duplicates()
-        places: dict[bytes, int] = {}
+        set_numbers: dict[bytes, int] = {}
         keys = (rows.indices[start:stop].tobytes() for start, stop in itertools.pairwise(rows.indptr))
-        codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
-        return cls(names, sp.csc_array(rows[np.unique(codes, return_index=True)[1]].astype(bool)), False), codes
+        numbers = np.array([set_numbers.setdefault(key, len(set_numbers)) for key in keys], dtype=np.int32)
+        return cls(names, sp.csc_array(rows[np.unique(numbers, return_index=True)[1]].astype(bool)), False), numbers
 
     @classmethod
     def of_schema(cls, schema: Schema) -> "LabelSets":
@@ -107,22 +107,22 @@ class LabelSets:
 
     def labels_against_rest(self, k: int) -> ndarray:
         """Return +1 for sets with the class at position `k` and -1 for others, int8 of shape (n_sets,)."""
-        signs = np.full(self.members.shape[0], -1, dtype=np.int8)
-        signs[self.members.indices[self.members.indptr[k] : self.members.indptr[k + 1]]] = 1
-        return signs
+        labels = np.full(self.members.shape[0], -1, dtype=np.int8)
+        labels[self.members.indices[self.members.indptr[k] : self.members.indptr[k + 1]]] = 1
+        return labels
 
     def only(self, classes: Sequence[int]) -> "LabelSets":
         """Return the table restricted to some classes. Rows of other classes stay, with an empty set."""
         at = np.asarray(classes, dtype=np.intp)
         return replace(self, classes=self.classes[at], members=self.members[:, at])
 
-    def counts(self, codes: ndarray) -> ndarray:
-        """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the indices of their sets."""
-        return np.asarray(self.members.T @ np.bincount(codes, minlength=self.members.shape[0]), dtype=np.int64)
+    def counts(self, numbers: ndarray) -> ndarray:
+        """Return the number of rows of each class, int64 of shape (n_classes,); `numbers` are those of their sets."""
+        return np.asarray(self.members.T @ np.bincount(numbers, minlength=self.members.shape[0]), dtype=np.int64)
 
-    def indicator(self, codes: ndarray) -> ndarray:
-        """Return which classes rows have, bool of shape (n_samples, n_classes); `codes` are the indices of their sets."""
-        return np.asarray(self.members.toarray()[codes])
+    def indicator(self, numbers: ndarray) -> ndarray:
+        """Return which classes rows have, bool of shape (n_samples, n_classes); `numbers` are those of their sets."""
+        return np.asarray(self.members.toarray()[numbers])
 
 
 def sets_of_topics(
@@ -135,12 +135,12 @@ def sets_of_topics(
     texts : iterable of str
         Classes with commas between them; those that are not among `classes` do not count.
     """
-    place = {name: k for k, name in enumerate(classes)}
-    sets = {_set_of(text, place) for text in texts}
+    positions = {name: k for k, name in enumerate(classes)}
+    sets = {_set_of(text, positions) for text in texts}
     return (*known, *sorted(sets - set(known)))
 
 
-def places(labels: Labels, schema: Schema, where: str) -> ndarray:
+def set_numbers(labels: Labels, schema: Schema, where: str) -> ndarray:
     """Return the index of each row's set of classes in the table of a schema, int32 of shape (n_samples,).
 
     Parameters
@@ -157,17 +157,17 @@ def places(labels: Labels, schema: Schema, where: str) -> ndarray:
     """
     if not schema.topics:
         Labels(labels.class_numbers, labels.names).binary_labels(schema.classes, (), where)  # refuses other classes
-    place = {name: k for k, name in enumerate(schema.classes)}
+    positions = {name: k for k, name in enumerate(schema.classes)}
     table = np.zeros(len(labels.names), dtype=np.int32)
-    place_of_set = {members: k for k, members in enumerate(schema.sets)}
-    for code in np.unique(labels.class_numbers).tolist():
-        name = labels.names[code]
-        table[code] = place_of_set[_set_of(name, place)] if schema.topics else place[name]
+    number_of_set = {members: k for k, members in enumerate(schema.sets)}
+    for k in np.unique(labels.class_numbers).tolist():
+        name = labels.names[k]
+        table[k] = number_of_set[_set_of(name, positions)] if schema.topics else positions[name]
     return table[labels.class_numbers]
 
 
-def _set_of(text: str, place: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sorted(place[name] for name in text.split(",") if name in place))
+def _set_of(text: str, positions: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sorted(positions[name] for name in text.split(",") if name in positions))
 
 
 def check_distinct(names: ndarray) -> None:

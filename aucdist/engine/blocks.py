@@ -61,7 +61,7 @@ class BlockInfo:
         The ranges of a stored block's columns, so that they need not be read again for it.
     copied : bool
         Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
-    side : tuple of str
+    pair_columns : tuple of str
         What decides their pairs beside the label: ``group`` and ``grade``.
     """
 
@@ -71,7 +71,7 @@ class BlockInfo:
     weight_pos: float
     weight_neg: float
     has_weights: bool
-    side: tuple[str, ...] = ()
+    pair_columns: tuple[str, ...] = ()
     coded: bool = False
     lasting: bool = True
     ranges: ColumnRanges | None = None
@@ -85,9 +85,9 @@ class BlockInfo:
         weight_pos, weight_neg = float(n_pos), float(n - n_pos)
         if weight is not None:
             weight_pos, weight_neg = float(weight[positive].sum()), float(weight[~positive].sum())
-        side = tuple(name for name in ("group", "grade") if getattr(block, name) is not None)
+        pair_columns = tuple(name for name in ("group", "grade") if getattr(block, name) is not None)
         coded = isinstance(block.rows, BinRows)
-        return cls(n, block.n_features, n_pos, weight_pos, weight_neg, weight is not None, side, coded)
+        return cls(n, block.n_features, n_pos, weight_pos, weight_neg, weight is not None, pair_columns, coded)
 
 
 class StoredBlock(Stored[Block]):
@@ -201,9 +201,9 @@ class Blocks(ABC):
         self.n_samples, self.n_pos = sum(i.n_samples for i in infos), sum(i.n_pos for i in infos)
         self.n_neg = self.n_samples - self.n_pos
         self.weight_pos, self.weight_neg = sum(i.weight_pos for i in infos), sum(i.weight_neg for i in infos)
-        side = {name for i in infos for name in i.side}
-        self.has_weights, self.has_groups = any(i.has_weights for i in infos), "group" in side
-        self.has_grades = "grade" in side
+        pair_columns = {name for i in infos for name in i.pair_columns}
+        self.has_weights, self.has_groups = any(i.has_weights for i in infos), "group" in pair_columns
+        self.has_grades = "grade" in pair_columns
         self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
         self.features_lasting = self.lasting
         self._ranges: Any = None  # ColumnRanges, once they are asked for
@@ -225,7 +225,7 @@ class Blocks(ABC):
         """The blocks of the rows as they came, before a feature map."""
         return self if self._unmapped is None else self._unmapped
 
-    def mapped_by(self, feature_map: Any, unmapped: "Blocks") -> Self:
+    def set_feature_map(self, feature_map: Any, unmapped: "Blocks") -> Self:
         """Note which feature map made these rows, and of which rows; return them."""
         self.feature_map, self._unmapped = feature_map, unmapped
         return self

@@ -261,7 +261,7 @@ class JournalledBlocks(Blocks):
         super().__init__(inner.infos)
         self.feature_names = inner.feature_names
         if inner.unmapped is not inner:
-            self.mapped_by(inner.feature_map, inner.unmapped)
+            self.set_feature_map(inner.feature_map, inner.unmapped)
         self._journal, self._inner = journal, inner
         self._memory_due = journal.replays  # the blocks do not have the memory of the replayed steps yet
         self._has_memory = has_memory

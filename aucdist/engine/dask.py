@@ -189,7 +189,7 @@ def blocks_from_collections(
     columns : mapping of dask Arrays or Series of shape (n_samples,)
         ``y``, and ``weight`` and ``groups`` if there are some. Chunked as X is, or re-chunked to it.
     encode : callable
-        Turns a chunk's labels into -1 and +1; with `several` classes, into places in a table of sets of them.
+        Turns a chunk's labels into -1 and +1; with `several` classes, into the numbers of sets of them.
     graded : bool
         Whether labels are grades, which the blocks keep.
     may_miss : bool

@@ -239,20 +239,20 @@ vectors for each class."""
 
 @frozen
 class OneVsRest:
-    """Makes labels of places in a table of sets of classes: -1 and +1.
+    """Makes labels, -1 and +1, of the numbers of sets of classes.
 
     Attributes
     ----------
-    signs : ndarray of shape (n_sets,), int8
+    labels : ndarray of shape (n_sets,), int8
         For each set its label.
     """
 
-    signs: ndarray
+    labels: ndarray
 
     def __call__(self, block: Block) -> Block:
         """Return the block with labels."""
-        assert block.code is not None  # otherwise `signs` would be indexed by None
-        return replace(block, y=self.signs[block.code], code=None)
+        assert block.code is not None  # otherwise `labels` would be indexed by None
+        return replace(block, y=self.labels[block.code], code=None)
 
 
 class ClassView(ViewBlocks):
@@ -261,15 +261,15 @@ class ClassView(ViewBlocks):
     Parameters
     ----------
     blocks : Blocks
-        `Block.code` holds places in a table of sets of classes.
-    signs : ndarray of shape (n_sets,), int8
+        `Block.code` has the number of each row's set of classes.
+    labels : ndarray of shape (n_sets,), int8
     """
 
-    def __init__(self, blocks: Blocks, signs: ndarray):
-        super().__init__(blocks, OneVsRest(signs), keep="memory" if blocks.lasting else "nowhere", same_features=True)
+    def __init__(self, blocks: Blocks, labels: ndarray):
+        super().__init__(blocks, OneVsRest(labels), keep="memory" if blocks.lasting else "nowhere", same_features=True)
         self._of_all_classes = blocks
         if blocks.unmapped is not blocks:
-            self.mapped_by(blocks.feature_map, ClassView(blocks.unmapped, signs))
+            self.set_feature_map(blocks.feature_map, ClassView(blocks.unmapped, labels))
 
     @property
     def ranges(self) -> ColumnRanges:
@@ -284,16 +284,17 @@ class ClassBlocks:
     Attributes
     ----------
     blocks : Blocks
-        `Block.code` holds places in the table of `sets`.
-    follow : callable, optional
-        ``follow(k, blocks) -> Blocks`` gives the rows of the class at position `k` to what records its steps, as checkpoints do.
+        `Block.code` has the number of each row's set in `sets`.
+    record_steps : callable, optional
+        ``record_steps(k, blocks) -> Blocks`` returns the rows of the class at position `k` such that their steps are
+        recorded, as for checkpoints.
     changes : tuple of callable
         Functions of blocks that are made of the rows, those of a class or of all, such as the mask of a fold.
     """
 
     blocks: Blocks
     sets: LabelSets
-    follow: Callable[[int, Blocks], Blocks] | None = None
+    record_steps: Callable[[int, Blocks], Blocks] | None = None
     changes: tuple[Callable[[Blocks], Blocks], ...] = ()
 
     @property
@@ -319,7 +320,7 @@ class ClassBlocks:
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
         blocks = ClassView(self.blocks, self.sets.labels_against_rest(k))
-        return self._changed(blocks if self.follow is None else self.follow(k, blocks))
+        return self._changed(blocks if self.record_steps is None else self.record_steps(k, blocks))
 
     def then(self, change: Callable[[Blocks], Blocks]) -> "ClassBlocks":
         """Return the same classes after applying `change` to the rows of each class."""
@@ -330,10 +331,10 @@ class ClassBlocks:
         yield from map(self.of_class, range(self.sets.n_classes))
 
     def all_blocks(self) -> Blocks:
-        """Return the rows with the places of their sets of classes."""
+        """Return the rows with the numbers of their sets of classes."""
         return self._changed(self.blocks)
 
-    def unlabelled(self) -> Blocks:
+    def with_negative_labels(self) -> Blocks:
         """Return the rows with the label -1, for steps that need no classes."""
         return self._changed(ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8)))
 

@@ -293,7 +293,7 @@ def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
     if expander is None or expander.supervised() or model.monotone == AUTO:  # found for each class by itself
         return rows
     find_directions(model, rows.blocks)
-    model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
+    model.feature_map_ = expander.fit_blocks(rows.with_negative_labels(), vars(model).get("monotone_"))
     return replace(
         rows, blocks=check_solver_accepts_bins(model, map_blocks(rows.all_blocks(), model.feature_map_)), changes=()
     )
@@ -331,7 +331,7 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
     if min(low) != max(high):
         return blocks
     view = ViewBlocks(blocks, partial(replace, weight=None))
-    return view if blocks.unmapped is blocks else view.mapped_by(blocks.feature_map, blocks.unmapped)
+    return view if blocks.unmapped is blocks else view.set_feature_map(blocks.feature_map, blocks.unmapped)
 
 
 def _weight_range(block: Block) -> Summary:

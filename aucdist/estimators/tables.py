@@ -24,7 +24,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
 from aucdist.data.formats.parts import encoded_matrix
 from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
-from aucdist.data.formats.table_form import PANDAS_INDEX, PLAIN, UNKNOWN_CATEGORY, are_dates, one_spelling_each
+from aucdist.data.formats.table_options import PANDAS_INDEX, PLAIN, UNKNOWN_CATEGORY, are_dates, one_spelling_each
 from aucdist.data.formats.tables import is_numeric_type, is_plain, is_text
 from aucdist.data.formats.text import check_names, match_names
 from aucdist.data.labels import listed

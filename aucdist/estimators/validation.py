@@ -35,7 +35,7 @@ MIN_ROWS = 100_000
 MAX_BLOCKS = 32
 """The largest number of blocks of a fit to arrays."""
 Encode = Callable[[ndarray], ndarray]
-"""Turns labels into -1 and +1, or into places in a table of sets of classes; it travels to workers."""
+"""Turns labels into -1 and +1, or into numbers of sets of classes; it travels to workers."""
 
 
 @contextmanager
@@ -201,18 +201,18 @@ def _encoder(estimator: Any, values: ndarray) -> tuple[LabelSets | None, Encode]
         (only,) = distinct.tolist()  # 'no', and not np.str_('no')
         raise InputError(f"y holds one class only ({only!r}); at least two are needed: give rows of both classes")
     estimator.classes_ = np.array([-1, 1]) if graded else distinct
-    sets, codes = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
+    sets, encoded = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
     if len(distinct) > 2 and not graded:
-        sets, codes = LabelSets.of_classes(distinct), np.arange(len(distinct), dtype=np.int32)
-    return sets, partial(_coded, distinct, codes)
+        sets, encoded = LabelSets.of_classes(distinct), np.arange(len(distinct), dtype=np.int32)
+    return sets, partial(_encode, distinct, encoded)
 
 
-def _coded(distinct: ndarray, codes: ndarray, y: ndarray) -> ndarray:
-    return np.asarray(codes[np.searchsorted(distinct, y)])
+def _encode(distinct: ndarray, encoded: ndarray, y: ndarray) -> ndarray:
+    return np.asarray(encoded[np.searchsorted(distinct, y)])
 
 
-def _places_of_sets(places: dict[bytes, int], y: ndarray) -> ndarray:
-    return np.array([places[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
+def _encode_sets(numbers: dict[bytes, int], y: ndarray) -> ndarray:
+    return np.array([numbers[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
 
 
 def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Blocks, LabelSets | None]:
@@ -234,10 +234,10 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     sets: LabelSets | None
     if _is_indicator(y):
         rows = np.unique(np.concatenate(distinct), axis=0)
-        sets, codes = LabelSets.of_indicator(rows, getattr(y, "columns", None))
+        sets, numbers = LabelSets.of_indicator(rows, getattr(y, "columns", None))
         estimator.classes_ = sets.classes
         encode: Encode = partial(
-            _places_of_sets, {row.tobytes(): code for row, code in zip(rows, codes.tolist(), strict=True)}
+            _encode_sets, {row.tobytes(): number for row, number in zip(rows, numbers.tolist(), strict=True)}
         )
     else:
         values = np.concatenate(distinct)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY
+from aucdist.data.formats.table_options import ANY_CASE, MISSING_CATEGORY
 from aucdist.errors import InputError, Json
 from aucdist.export.portable import (
     AS_MISSING,

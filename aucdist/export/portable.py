@@ -19,7 +19,7 @@ from numpy import ndarray
 
 from aucdist import __version__
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.table_form import MISSING_CATEGORY, Spelling
+from aucdist.data.formats.table_options import MISSING_CATEGORY, Spelling
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError, Json
 from aucdist.kernels.codes import expand

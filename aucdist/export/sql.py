@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY, Spelling
+from aucdist.data.formats.table_options import ANY_CASE, MISSING_CATEGORY, Spelling
 from aucdist.errors import InputError
 from aucdist.export.portable import (
     AS_MISSING,

@@ -130,7 +130,7 @@ class ApplyMap:
 
 def map_blocks(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the mapped rows, each block computed where it is stored."""
-    return apply_to_blocks(blocks, ApplyMap(fitted)).mapped_by(fitted, blocks)
+    return apply_to_blocks(blocks, ApplyMap(fitted)).set_feature_map(fitted, blocks)
 
 
 def apply_to_blocks(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:

@@ -177,7 +177,7 @@ def add_up_cells(
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.group_numbers is None else memory.group_numbers
     other_groups = np.repeat(memory.group_slices[1], np.diff(memory.group_slices[0]))
     anchor_rows = memory.anchors.positions, anchor_slopes, codes, pair_weights[0]
-    other_rows = memory.others.positions, memory.coefs, other_groups, pair_weights[1]
+    other_rows = memory.larger_class.positions, memory.coefs, other_groups, pair_weights[1]
     for positions, row_slopes, groups, partner_weights in (anchor_rows, other_rows):
         add_to_rows(coefs[0], positions, row_slopes)
         add_to_rows(coefs[1], positions, weight[positions] * partner_weights[groups])

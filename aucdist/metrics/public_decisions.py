@@ -982,12 +982,12 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: Weight
     >>> confusion_counts([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1])
     {'tp': 2, 'fp': 1, 'tn': 3, 'fn': 0}
     """
-    labels, signs = binary_labels(y_true)
+    labels, y = binary_labels(y_true)
     predicted = labels_of("y_pred", y_pred)
     unknown = (predicted != labels[0]) & (predicted != labels[1])
     check_values("predicted label", predicted, unknown, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
     scores = np.where(predicted == labels[1], 1.0, -1.0)
-    return decisions.confusion(ScoreCounts.from_scores(signs, scores, sample_weight), 0.0)
+    return decisions.confusion(ScoreCounts.from_scores(y, scores, sample_weight), 0.0)
 
 
 def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: Weights = None) -> float:

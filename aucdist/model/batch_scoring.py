@@ -26,7 +26,7 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.data.formats.table_options import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import MORE_KEYS, NO_MORE_KEYS, REPAIR, Count, Sha256, parse_checked, read_json, write_json
 from aucdist.data.shards.manifest import manifest_of
@@ -210,7 +210,7 @@ def members_of_block(block: Block, schema: Schema, classes: Sequence[str]) -> np
 def has_costs(source: Source) -> bool:
     """Return whether the rows of a source have costs of wrong decisions."""
     manifest = manifest_of(source)
-    return source.cost_column is not None if manifest is None else manifest.form.costed
+    return source.cost_column is not None if manifest is None else manifest.block_schema.costed
 
 
 def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:

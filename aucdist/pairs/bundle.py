@@ -28,7 +28,7 @@ MAX_PATTERNS = 30
 class Bundle:
     """The dual points so far, and the best convex combination of them.
 
-    A point (A, g) is a cut's height at zero, the weight of its active pairs, and its gradient. The bound is
+    A point (A, g) is a cut's offset, the weight of its active pairs, and its gradient. The bound is
 
         max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b = 1,
 
@@ -44,7 +44,7 @@ class Bundle:
     def __init__(self, n_features: int):
         self.weights = np.zeros(0)
         self._proximal_weights = np.zeros(0)
-        self._heights = np.zeros(0)
+        self._offsets = np.zeros(0)
         self._rows = np.zeros((FIRST_CAPACITY, n_features))  # one gradient in each row
         self._gram = np.zeros((0, 0))
         self._idle = np.zeros(0, dtype=np.int64)
@@ -53,7 +53,7 @@ class Bundle:
     def _gradients(self) -> ndarray:
         return self._rows[: self.n_points]
 
-    def add(self, height: float, gradient: ndarray, image: ndarray | None = None) -> None:
+    def add(self, offset: float, gradient: ndarray, image: ndarray | None = None) -> None:
         """Add a point, unless it is zero (no pair is active) and there is a zero point already.
 
         Parameters
@@ -69,9 +69,9 @@ class Bundle:
             self._gram = self._gram[np.ix_(active, active)]
             self._rows[: np.count_nonzero(active)] = self._gradients[active]
             self.weights, self._proximal_weights = self.weights[active], self._proximal_weights[active]
-            self._heights, self._idle = self._heights[active], self._idle[active]
-        if height == 0.0 and not gradient.any():
-            zero_points = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
+            self._offsets, self._idle = self._offsets[active], self._idle[active]
+        if offset == 0.0 and not gradient.any():
+            zero_points = np.flatnonzero((self._offsets == 0.0) & (self._gram.diagonal() == 0.0))
             self._idle[zero_points] = 0
             if len(zero_points):
                 return
@@ -83,15 +83,15 @@ class Bundle:
         gram[:n, :n] = self._gram
         gram[n] = gram[:, n] = self._rows[: n + 1] @ (gradient if image is None else image)
         self._gram = gram
-        self._heights, self._idle = np.append(self._heights, height), np.append(self._idle, 0)
+        self._offsets, self._idle = np.append(self._offsets, offset), np.append(self._idle, 0)
         weight = 1.0 if n == 0 else 0.0
         self.weights = np.append(self.weights, weight)
         self._proximal_weights = np.append(self._proximal_weights, weight)
 
     @property
-    def height(self) -> float:
-        """The height at zero of the best combination found last; for the hinge the weight of its active pairs."""
-        return float(self.weights @ self._heights)
+    def offset(self) -> float:
+        """The offset of the best combination found last; for the hinge the weight of its active pairs."""
+        return float(self.weights @ self._offsets)
 
     def resolution(self, lam: float) -> float:
         """Return the smallest difference between two values of the dual with an L2 penalty that `maximise` can distinguish."""
@@ -120,13 +120,13 @@ class Bundle:
         support = self.weights > 0
         slope = self.weights[support] @ self._gradients[support]
         w = penalty.minimiser(slope, centre, 0.0)
-        return w, penalty.bound(self.height, slope, w)
+        return w, penalty.bound(self.offset, slope, w)
 
     def best_value(self) -> float:
         """Return the largest dual value with ``|w|^2 / 2``, from the inner products of the points alone."""
-        self.weights = maximise(self._gram, self._heights, self.weights)
+        self.weights = maximise(self._gram, self._offsets, self.weights)
         self._count_idle()
-        return float(self.height - 0.5 * self.weights @ self._gram @ self.weights)
+        return float(self.offset - 0.5 * self.weights @ self._gram @ self.weights)
 
     def proximal_point(self, penalty: Penalty, centre: ndarray, mu: float) -> ndarray:
         """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``.
@@ -162,7 +162,7 @@ class Bundle:
         self._count_idle()
         w, value, slope = self._at(b, penalty, centre, mu)
         away = w - centre
-        return w, value - 0.5 * mu * float(away @ away), penalty.bound(self.height, slope, w)
+        return w, value - 0.5 * mu * float(away @ away), penalty.bound(self.offset, slope, w)
 
     def _count_idle(self) -> None:
         """Count the rounds since each point last had a weight."""
@@ -176,12 +176,12 @@ class Bundle:
         """
         if isinstance(penalty, L2) and penalty.signs is None:  # the dual value is one quadratic, whatever the pattern
             total = penalty.lam + mu
-            heights = self._heights + (mu / total) * (self._gradients @ centre) if mu > 0.0 else self._heights
-            return maximise(self._gram / total, heights, b)
+            offsets = self._offsets + (mu / total) * (self._gradients @ centre) if mu > 0.0 else self._offsets
+            return maximise(self._gram / total, offsets, b)
         w, value, slope = self._at(b, penalty, centre, mu)
         for _ in range(MAX_PATTERNS):
             H, linear = penalty.quadratic(self._gradients, slope, w, centre, mu)
-            target = maximise(H, self._heights + linear, b)
+            target = maximise(H, self._offsets + linear, b)
             step, before = 1.0, value
             while step > 1e-4:
                 trial = b + step * (target - b)
@@ -199,7 +199,7 @@ class Bundle:
         slope = b @ self._gradients
         w = penalty.minimiser(slope, centre, mu)
         away = w - centre
-        value = b @ self._heights + slope @ w + penalty.value(w) + 0.5 * mu * (away @ away)
+        value = b @ self._offsets + slope @ w + penalty.value(w) + 0.5 * mu * (away @ away)
         return w, float(value), slope
 
 

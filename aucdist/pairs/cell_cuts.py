@@ -135,8 +135,8 @@ class CellCuts(PairCuts):
 
     def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and for the loss there: whole ones for both."""
-        hard = self.negatives.cutoff(self.blocks, step)
-        return hard, hard
+        exact = self.negatives.cutoff(self.blocks, step)
+        return exact, exact
 
     def anchors_at(self, step: float, scores: ndarray, cutoff: Cutoff | None) -> tuple[Anchors, ndarray, float]:
         """Return an anchor for each cell, the numbers of these cells, and the total weight of all; one reduction."""

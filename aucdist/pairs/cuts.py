@@ -19,14 +19,14 @@ from aucdist.pairs.top_negatives import CountedNegatives, Cutoff
 from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS
 
-STEPS_OF_STAIR = 5
-"""The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
-fit takes about the same number of passes."""
-STEPS_OF_FINE_STAIR = 15
+N_SHIFTS = 5
+"""The number of shifted hinges whose mean is the smoothed hinge. It is odd, so that the middle one is the hinge itself. With 3,
+7, 9 or 15, a fit takes about the same number of passes."""
+N_FINE_SHIFTS = 15
 """The same if only the highest-scoring negatives count, and few rows are in the band: the mean over their few pairs is not
 smooth. 62 fits with which this was not chosen take 2,757 passes with it, and 3,014 without."""
-MAX_ROWS_OF_FINE_STAIR = 30_000
-"""The largest number of rows in the band for the fine staircase. With 3,000, fits take 11 % more passes."""
+MAX_ROWS_OF_FINE_SHIFTS = 30_000
+"""The largest number of rows in the band for `N_FINE_SHIFTS`. With 3,000, fits take 11 % more passes."""
 
 SLACK_OF_GAP = 0.05
 """The slack may be this share of the gap."""
@@ -48,7 +48,7 @@ class Cut:
         A bound on the error of any row's score there.
     counted_loss : float
         The mean loss of the rows as they count for the cut.
-    height : float
+    offset : float
         The value of the cut at w = 0.
     n_band : float
         How many rows of the larger class are in pairs within the band of the shifts.
@@ -59,7 +59,7 @@ class Cut:
     slopes : ndarray of float64
         The derivatives by the anchors' scores, in the form that `PairCuts.finish` takes.
     scale : float
-        A factor of the gradient; the height has it.
+        A factor of the gradient; the offset has it.
     gradient : ndarray of shape (n_features,), float64
         Once `PairCuts.finish` has added up the rows.
     """
@@ -69,7 +69,7 @@ class Cut:
     slack: float
     score_error: float
     counted_loss: float = np.inf
-    height: float = 0.0
+    offset: float = 0.0
     n_band: float = 0.0
     cutoff: Cutoff | None = None
     step: float = 0.0
@@ -79,7 +79,7 @@ class Cut:
 
 
 def shifts(h: float, n: int) -> ndarray:
-    """Return the shifts of a staircase of n steps and half-width h: ascending, the middle one 0; only that for h = 0."""
+    """Return n shifts within a half-width h: ascending and equidistant, the middle one 0; for h = 0 that one only."""
     if h == 0.0:
         return np.zeros(1)
     return h * ((2 * np.arange(n) + 1 - n) / n)
@@ -113,7 +113,7 @@ class PairCuts(PairProblem):
     """
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray, *, keep_one_in: int = 1):
-        negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
+        negatives, groups = CountedNegatives(blocks, objective.top_negatives), objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
         super().__init__(blocks, HINGE, groups, negatives, start=start, keep_one_in=keep_one_in)
         self.weight_error = negatives.weight_error(blocks, self.rounding)
@@ -136,7 +136,7 @@ class PairCuts(PairProblem):
 
     def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and which for the loss there; None if all do."""
-        return self.negatives.soft_and_hard_cutoff(
+        return self.negatives.smoothed_and_exact_cutoff(
             self.blocks, step, scores, self.weights, self.pair_half_width, self.cutoff_width
         )
 
@@ -166,30 +166,34 @@ class PairCuts(PairProblem):
             + abs(step) * self._target[1]
             + 4.0 * EPS * (largest_score(current.w) + largest_score(w))
         )
-        is_fine = self.negatives.is_top_only and 0.0 < current.n_band < MAX_ROWS_OF_FINE_STAIR
-        stair = shifts(self.pair_half_width, STEPS_OF_FINE_STAIR if is_fine else STEPS_OF_STAIR)
+        is_fine = self.negatives.is_top_only and 0.0 < current.n_band < MAX_ROWS_OF_FINE_SHIFTS
+        smoothing_shifts = shifts(self.pair_half_width, N_FINE_SHIFTS if is_fine else N_SHIFTS)
         scores = self.scores_at(step)
-        soft, hard = self.cutoffs(step, scores)
+        smoothed, exact = self.cutoffs(step, scores)
         for _ in range(MAX_TRIES):
-            anchors, order, weight = self.anchors_at(step, scores, soft)
+            anchors, order, weight = self.anchors_at(step, scores, smoothed)
             unsmoothed = None
-            if hard is not soft:
-                same = not self.negatives.are_anchors
-                loss_anchors = anchors if same else self.anchors_at(step, scores, hard)[0]
-                unsmoothed = loss_anchors, self.negatives.of_others(hard)
+            if exact is not smoothed:
+                loss_anchors = self.anchors_at(step, scores, exact)[0] if self.negatives.are_anchors else anchors
+                unsmoothed = loss_anchors, self.negatives.of_larger_class(exact)
             taken = self.blocks.reduce(
-                sweep_pairs, PairHinge(stair), anchors, self.negatives.of_others(soft), step, unsmoothed
+                sweep_pairs,
+                PairHinge(smoothing_shifts),
+                anchors,
+                self.negatives.of_larger_class(smoothed),
+                step,
+                unsmoothed,
             )
             slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
             slack = float(taken["slack"]) / self.pair_weight
             if slack <= SLACK_OF_GAP * max(0.0, gap):
                 break
-        scale = self.negatives.scale(float(taken.get("counted", weight))) / len(stair)
+        scale = self.negatives.scale(float(taken.get("counted", weight))) / len(smoothing_shifts)
         loss = float(taken["loss" if unsmoothed is None else "unsmoothed_loss"]) / self.pair_weight + slack
         return Cut(
-            w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(stair) * scale / self.pair_weight),
-            height=taken["height"] * (scale / self.pair_weight), n_band=taken["n_band"], cutoff=soft, step=step, slopes=slopes,
-            scale=scale,
+            w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(smoothing_shifts) * scale / self.pair_weight),
+            offset=taken["offset"] * (scale / self.pair_weight), n_band=taken["n_band"], cutoff=smoothed, step=step,
+            slopes=slopes, scale=scale,
         )  # fmt: skip
 
     def finish(self, cut: Cut, keep: bool) -> Cut:

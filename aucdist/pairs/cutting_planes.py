@@ -217,7 +217,7 @@ class CuttingPlanes:
             self.cuts.cutoff_width = self.cuts.pair_half_width or HALF_WIDTH_OF_PLANES
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.cuts.current, loss=np.inf)
-            self.accept(self.cuts.cut(0.0, self.cuts.current.w, self.gap_left), follow=True)
+            self.accept(self.cuts.cut(0.0, self.cuts.current.w, self.gap_left), move_anyway=True)
         if self.penalty.has_corners:
             yield self._proximal_steps()
             return
@@ -289,7 +289,7 @@ class CuttingPlanes:
             if not self.negatives.is_top_only:
                 self._narrow_band()
             worst = before + self.smoothing_gap
-            while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
+            while not self.accept(cuts.cut(step, w + step * move, self.gap_left), move_anyway=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
             slope = float(cuts.current.gradient @ move) + penalty.slope_along(w, move, step)
@@ -305,7 +305,7 @@ class CuttingPlanes:
         # next point, and fits of leaves to 1 % of the negatives took all passes.
         cuts.pair_half_width = 0.0
         while True:
-            enough = len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others
+            enough = len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_larger
             if self.negatives.is_top_only or (enough and has_stalled(gaps, STALL_SHARE_OF_PLANES)):
                 yield from interior_points  # the generator is exhausted after its first use
             target, bound = self.bundle.best_combination(self.penalty)
@@ -339,16 +339,16 @@ class CuttingPlanes:
     def _interior_points(self) -> Iterator[Round]:
         """Yield a round for each point of the interior-point method (`few_rows`), if few rows make pairs that count."""
         cuts, penalty, w, n_chosen = self.cuts, self.penalty, self.best.w, 0
-        few = self.negatives.is_top_only or cuts.n_anchors + cuts.n_others <= MAX_ROWS
+        few = self.negatives.is_top_only or cuts.n_anchors + cuts.n_larger <= MAX_ROWS
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
         if not few or n_values > MAX_VALUES or not isinstance(penalty, L2) or penalty.signs is not None:
             return
         while n_chosen < (n_rows := self._few_rows.choose(w)):
             n_chosen = n_rows
-            for w, height, gradient in self._few_rows.solve(penalty.lam):
+            for w, offset, gradient in self._few_rows.solve(penalty.lam):
                 cuts.score(w)
                 self.accept(cuts.cut(1.0, w, self.gap_left))
-                self.bundle.add(height, gradient)
+                self.bundle.add(offset, gradient)
                 target, bound = self.bundle.best_combination(penalty)
                 yield self._round(bound, target)
 
@@ -423,10 +423,10 @@ class CuttingPlanes:
         # Points beyond the target may lie outside the cone. The cone is convex, so points before it do not.
         return step if penalty.signs is None else min(step, 1.0), initial_slope
 
-    def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
+    def accept(self, cut: Cut, *, move_anyway: bool = False, worst: float = np.inf) -> bool:
         """Add a cut to the bundle, unless its objective is above `worst`, and return whether it was added.
 
-        The current point moves to the point of the cut if the objective is lower there, or in any case with `follow`.
+        The current point moves to the point of the cut if the objective is lower there, or in any case with `move_anyway`.
 
         Returns
         -------
@@ -437,14 +437,14 @@ class CuttingPlanes:
         if self.value > worst:
             return False
         better = self.value < self.value_at(self.cuts.current)
-        cut = self.cuts.finish(cut, follow or better)
+        cut = self.cuts.finish(cut, move_anyway or better)
         if self.value < self.value_at(self.best):
             self.best = cut
-        self.smoothing_gap = cut.loss - (cut.height + float(cut.gradient @ cut.w))
+        self.smoothing_gap = cut.loss - (cut.offset + float(cut.gradient @ cut.w))
         self.cutoff_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
-        self.samples.follow(cut.step if follow or better else 0.0)
-        self.bundle.add(cut.height, cut.gradient)
+        self.samples.move_scores(cut.step if move_anyway or better else 0.0)
+        self.bundle.add(cut.offset, cut.gradient)
         return True
 
 
@@ -482,8 +482,8 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: ndarray | No
 
 def _after_sample(blocks: Blocks, objective: PairObjective, start: ndarray | None) -> Iterator[Iterator[Round]]:
     """Solve over the sample if there is one, and yield the rounds over all rows."""
-    penalty, subset = objective.penalty, objective.subset
-    part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
+    penalty, top_negatives = objective.penalty, objective.top_negatives
+    part = 1.0 if top_negatives is None else top_negatives.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
         """Return the rounds over the sample; None if lam is so small that its weights would fit noise."""

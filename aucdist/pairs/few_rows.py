@@ -141,7 +141,7 @@ class FewRows:
             self.products = products_of_rows(X) if self.image is None else self.image.T
 
     def solve(self, lam: float) -> Iterator[tuple[ndarray, float, ndarray]]:
-        """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the height and gradient of a dual point.
+        """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the offset and gradient of a dual point.
 
         A result is yielded when the gap has fallen to `GAP_REDUCTION` times that of the previous result, and at the end. Nothing
         is yielded if no step has finite weights and a dual value above 0.

@@ -220,11 +220,11 @@ class PairLoss(ABC):
 class PairHinge(PairLoss):
     """The hinge of pairs; see `PairLoss` for what the methods do.
 
-    A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
+    A pair is active if its margin is below 1. Its dual variable is then 1, so the offset of a tangent is the weight of the active
     pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
 
-    A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
-    pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding
+    A tangent, ``offset + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
+    pairs, and its offset is their dual value; both come from the same dual variables, whatever the rounding
     (`aucdist.pairs.kernels.cut_groups`).
 
     Attributes
@@ -239,12 +239,12 @@ class PairHinge(PairLoss):
     shifts: ndarray = field(default_factory=lambda: np.zeros(1))
 
     def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:
-        """Return the sums of the hinges, of the tangents' heights and of the slack, the rows in the band, and the slopes."""
+        """Return the sums of the hinges, of the tangents' offsets and of the slack, the rows in the band, and the slopes."""
         slopes, histogram = np.empty(len(rows.scores)), np.zeros(anchors.n_gaps)
-        height, loss, slack, n_band = cut_groups(
+        offset, loss, slack, n_band = cut_groups(
             tuple(rows), self.shifts, anchors.search, anchors.row_slack, slopes, histogram
         )
-        return {"loss": loss, "slope_sums": histogram, "height": height, "slack": slack, "n_band": n_band}, slopes
+        return {"loss": loss, "slope_sums": histogram, "offset": offset, "slack": slack, "n_band": n_band}, slopes
 
     def anchor_slopes(self, slope_sums: ndarray, anchors: Anchors, order: ndarray) -> ndarray:
         """Return minus the weight of each anchor's active pairs."""

@@ -2,7 +2,7 @@
 
 The mean over very many pairs is almost smooth. Let t be 1 minus the margin of a pair. The hinge ``max(0, t)`` is
 replaced by the mean of a few hinges that are shifted within a band of half-width h
-(`aucdist.pairs.cuts.shifts`). Its derivative is a staircase instead of the slope of Nesterov's smoothing
+(`aucdist.pairs.cuts.shifts`). Its derivative rises in equal steps, where it is the slope of Nesterov's smoothing
 ("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few cuts,
 and like them a dual point. The second derivative is taken from the slope, over the pairs in the band:
 
@@ -154,24 +154,25 @@ class Intervals:
 def draw_two_samples(
     block: Block,
     memory: Any,
-    shares: ndarray,
+    probabilities: ndarray,
     whole_groups: bool,
-    near: Intervals,
+    band: Intervals,
     square: float,
     seed: int,
 ) -> Summary:
     """Return two samples of the block's rows, drawn by their ids, or by the numbers of their groups; one if it has all rows.
 
-    They are returned under `anchors` and `others`: lists of one or two samples, each a block, its weights and the numbers of its
-    groups. A number between 0 and 1 draws a row for the first sample where it is small, and for the second where it is large.
+    They are returned under `anchors` and `larger_class`: lists of one or two samples, each a block, its weights and the
+    numbers of its groups. A number between 0 and 1 draws a row for the first sample where it is small, and for the second
+    where it is large.
 
     Parameters
     ----------
-    shares : ndarray of shape (3,), float64
-        How large a share to draw of the anchors, of the larger class in the band, and of the rest; 1 or more for all.
+    probabilities : ndarray of shape (3,), float64
+        Those of drawing an anchor, a row of the larger class in the band, and one of the rest; 1 or more for all.
     whole_groups : bool
         Whether to draw all rows of a group or none of them.
-    near : Intervals
+    band : Intervals
         Scores of anchors plus and minus the half-width of the band, in which a row has a pair inside the band.
     square : float
         The mean squared length of a row; 0 if all are equally likely.
@@ -183,26 +184,28 @@ def draw_two_samples(
     numbers = memory.group_numbers, np.repeat(numbers, np.diff(bounds)) if in_groups else None
     drawn: Summary = {}
     for name, class_rows, row_numbers in zip(
-        ("anchors", "others"), (memory.anchors, memory.others), numbers, strict=True
+        ("anchors", "larger_class"), (memory.anchors, memory.larger_class), numbers, strict=True
     ):
         samples = []
-        by_band = name == "others" and not whole_groups
-        positions, most = class_rows.positions, shares[1:].max() if by_band else shares[0]
+        by_band = name == "larger_class" and not whole_groups
+        positions, most = class_rows.positions, probabilities[1:].max() if by_band else probabilities[0]
         uniform = uniforms(row_numbers if whole_groups else block.row_id.take(positions), seed)
         chances = np.ones(len(positions))
         if square > 0.0:
             chances = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MAX_CHANCE_RATIO)
-        places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * chances if most < 1.0 else 1.0))
-        uniform, share = uniform[places], np.full(len(places), shares[0])
+        may_be_drawn = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * chances if most < 1.0 else 1.0))
+        uniform, probability = uniform[may_be_drawn], np.full(len(may_be_drawn), probabilities[0])
         if by_band:
-            share = np.where(near.holds(1.0 + class_rows.current_scores[places]), shares[1], shares[2])
-        share = np.where(share < 1.0, share * chances[places], 1.0)
-        for lot in (uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]:
-            chosen = np.flatnonzero(lot <= share)
-            place = places[chosen]
-            rows = block.take(positions.take(place))
-            weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
-            samples.append((rows, weights, row_numbers.take(place) if in_groups else None))
+            probability = np.where(
+                band.holds(1.0 + class_rows.current_scores[may_be_drawn]), probabilities[1], probabilities[2]
+            )
+        probability = np.where(probability < 1.0, probability * chances[may_be_drawn], 1.0)
+        for draw in (uniform, 1.0 - uniform)[: 1 if (probabilities >= 1.0).all() else 2]:
+            chosen = np.flatnonzero(draw <= probability)
+            drawn_positions = may_be_drawn[chosen]
+            rows = block.take(positions.take(drawn_positions))
+            weights = rows.weights() if whole_groups else rows.weights() / np.minimum(probability[chosen], 1.0)
+            samples.append((rows, weights, row_numbers.take(drawn_positions) if in_groups else None))
         drawn[name] = [samples]
     return drawn
 
@@ -214,10 +217,10 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 
 
 @without_rows
-def count_near(number: int, memory: Any, near: Intervals, stride: int) -> Summary:
+def count_in_band(number: int, memory: Any, band: Intervals, stride: int) -> Summary:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
-    scores = 1.0 + memory.others.current_scores[::stride]
-    return stride * int(np.count_nonzero(near.holds(scores)))
+    scores = 1.0 + memory.larger_class.current_scores[::stride]
+    return stride * int(np.count_nonzero(band.holds(scores)))
 
 
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
@@ -237,7 +240,7 @@ class DrawnRows:
     def __init__(self, cuts: PairCuts):
         self.cuts, self._seed, self._square = cuts, SEED, 0.0
         self.samples: list[RowSample] = []
-        n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
+        n_rows, n_features = cuts.n_anchors + cuts.n_larger, cuts.blocks.n_features
         self.n_to_draw = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
             # With more features than rows, only line searches use the samples, and smaller samples cost more passes.
@@ -245,7 +248,7 @@ class DrawnRows:
             most = min(max(ROWS_PER_FEATURE * n_features, MIN_ROWS_DRAWN), MAX_ROWS_DRAWN)
             self.n_to_draw = int(np.clip(share * n_rows, MIN_ROWS_DRAWN, most))
         groups = cuts.groups
-        self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
+        self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_larger
 
     def for_band(self, h: float, *, anew: bool) -> "tuple[RowSample, RowSample]":
         """Return a sample for a step and one for its line search, drawn again if too few of the rows are in the band.
@@ -260,23 +263,23 @@ class DrawnRows:
             Whether to draw new rows in any case, because the last step was poor.
         """
         samples, cuts = self.samples, self.cuts
-        if not samples and self.n_to_draw < cuts.n_others and not self._whole_groups:
+        if not samples and self.n_to_draw < cuts.n_larger and not self._whole_groups:
             self._square = cuts.blocks.reduce(measure_rows) / cuts.blocks.n_samples
         if len(samples) != 1 and not (
             samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self.n_to_draw)
         ):
-            near, stride = self._near(h), max(1, cuts.n_others // ROWS_COUNTED)
-            n_band = cuts.blocks.reduce(count_near, near, stride)
-            self.samples = samples = self._draw(min(n_band, cuts.n_others), near, h)
+            band, stride = self._band(h), max(1, cuts.n_larger // ROWS_COUNTED)
+            n_band = cuts.blocks.reduce(count_in_band, band, stride)
+            self.samples = samples = self._draw(min(n_band, cuts.n_larger), band, h)
         return samples[0], samples[-1]
 
-    def follow(self, step: float) -> None:
+    def move_scores(self, step: float) -> None:
         """Move with the current point, which has moved by this step length along the direction that was searched last."""
         for sample in self.samples:
-            sample.follow(step)
+            sample.move_scores(step)
 
-    def _near(self, h: float) -> Intervals:
-        """Return the intervals of scores plus 1 of the larger class in the band, or near and above the cutoff."""
+    def _band(self, h: float) -> Intervals:
+        """Return the intervals of scores plus 1 of the larger class in the band, or band and above the cutoff."""
         cutoff = self.cuts.current.cutoff
         if cutoff is None or self.cuts.negatives.are_anchors:
             return Intervals.around(self.cuts.scores, BAND_MARGIN * h)
@@ -285,28 +288,28 @@ class DrawnRows:
         lowest = max(cutoff.score - MARGIN_BELOW * width, float(self.cuts.scores.min()) - 1.0 - BAND_MARGIN * h)
         return Intervals(np.array([1.0 + lowest]), np.array([np.inf]))
 
-    def _draw(self, n_band: float, near: Intervals, h: float) -> "list[RowSample]":
+    def _draw(self, n_band: float, band: Intervals, h: float) -> "list[RowSample]":
         cuts, groups, n = self.cuts, self.cuts.groups, self.n_to_draw
         self._seed += 1
         if self._whole_groups:
-            shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
+            probabilities = np.full(3, max(n / cuts.n_anchors, n / cuts.n_larger))
         else:
-            band_share, rest = n / max(n_band, 1.0), cuts.n_others - n_band
-            shares = np.array([n / cuts.n_anchors, band_share, OUTSIDE_SHARE * n / rest if rest > 0.0 else band_share])
-        drawn = cuts.blocks.reduce(draw_two_samples, shares, self._whole_groups, near, self._square, self._seed)
+            in_band, rest = n / max(n_band, 1.0), cuts.n_larger - n_band
+            probabilities = np.array([n / cuts.n_anchors, in_band, OUTSIDE_SHARE * n / rest if rest > 0.0 else in_band])
+        drawn = cuts.blocks.reduce(draw_two_samples, probabilities, self._whole_groups, band, self._square, self._seed)
         samples = []
         for number in range(len(drawn["anchors"][0])):
-            anchors, others = (
-                [sample_of_block[number] for sample_of_block in drawn[name]] for name in ("anchors", "others")
+            anchors, larger_class = (
+                [sample_of_block[number] for sample_of_block in drawn[name]] for name in ("anchors", "larger_class")
             )
             n_anchors, numbers = sum(len(weights) for _, weights, _ in anchors), None
-            blocks, block_weights, numbers_of_samples = zip(*anchors, *others, strict=True)
+            blocks, block_weights, numbers_of_samples = zip(*anchors, *larger_class, strict=True)
             weights = np.concatenate(block_weights)
             if groups is not None:
                 numbers = np.concatenate(numbers_of_samples).astype(np.int64)
                 weights[:n_anchors] *= groups.factor[numbers[:n_anchors]]
             if self._whole_groups:
-                weights[:n_anchors] /= min(shares[0], 1.0)
+                weights[:n_anchors] /= min(probabilities[0], 1.0)
             samples.append(RowSample(cuts, stacked(blocks), n_anchors, weights, numbers, h))
         return samples
 
@@ -335,7 +338,7 @@ class RowSample:
     group_numbers: ndarray | None
     h: float
     _scores: ndarray | None = field(default=None, init=False)
-    _way: tuple[ndarray, ndarray] | None = field(default=None, init=False)
+    _scored_direction: tuple[ndarray, ndarray] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         n, n_rows, are_anchors = self.n_anchors, len(self.weights), self.cuts.negatives.are_anchors
@@ -369,20 +372,20 @@ class RowSample:
             self._scores = self.rows.scores(self.cuts.sign * self.cuts.current.w)
         return self._scores
 
-    def follow(self, step: float) -> None:
+    def move_scores(self, step: float) -> None:
         """Move the scores to this step along the searched direction; discard them if another direction was taken."""
         if step != 0.0:
-            self._scores = None if self._way is None else self.scores + step * self._way[1]
-        self._way = None
+            self._scores = None if self._scored_direction is None else self.scores + step * self._scored_direction[1]
+        self._scored_direction = None
 
     def is_enough(self, h: float, n: int) -> bool:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
         cuts, current = self.cuts, self.cuts.current
         if current.cutoff is None or cuts.negatives.are_anchors:
-            return Pairs(self, h, 0.0).n_others >= MIN_SHARE_LEFT * min(n, current.n_band)
+            return Pairs(self, h, 0.0).n_larger >= MIN_SHARE_LEFT * min(n, current.n_band)
         counted = self.weights[self.negatives] * (current.cutoff.fractions(self.scores[self.negatives]) > 0.0)
         total = float(counted.sum())
-        return total * total >= MIN_SHARE_LEFT * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(
+        return total * total >= MIN_SHARE_LEFT * min(n, total * cuts.n_larger / cuts.blocks.weight_neg) * float(
             counted @ counted
         )
 
@@ -392,16 +395,17 @@ class RowSample:
 
     def slope_along(self, move: ndarray, h: float, cutoff_width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a direction, as a function of the step."""
-        h, subset, numbers, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.group_numbers, self.weights
-        if self._way is None or self._way[0] is not move:  # score each direction only once
-            self._way = move, self.rows.scores(self.cuts.sign * move)
-        scores, change = self.sign * self.scores, self.sign * self._way[1]
+        h, numbers, weights = h or LINE_SEARCH_WIDTH, self.group_numbers, self.weights
+        counted_negatives = self.cuts.negatives
+        if self._scored_direction is None or self._scored_direction[0] is not move:  # score each direction only once
+            self._scored_direction = move, self.rows.scores(self.cuts.sign * move)
+        scores, change = self.sign * self.scores, self.sign * self._scored_direction[1]
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly sorted values is faster.
         negatives = negatives[np.argsort(self.separate_groups(scores, h)[negatives])]
         scale, target = float(weights[positives].sum()) / self.cuts.pair_weight, 0.0
-        if subset.is_top_only:
-            target = subset.target * float(weights[negatives].sum()) / self.cuts.blocks.weight_neg
+        if counted_negatives.is_top_only:
+            target = counted_negatives.target * float(weights[negatives].sum()) / self.cuts.blocks.weight_neg
         if target > 0.0:
             scale = 1.0 / target
 
@@ -411,9 +415,9 @@ class RowSample:
             hinge = MeanHinge(at[positives], weights[positives], h)
             if target > 0.0 and len(positives):
                 negative_scores = at[negatives], counts
-                hard = cutoff_of(*negative_scores, target)
-                soft = smooth_cutoff(hard, hinge, target, cutoff_width, partial(weigh_bands, *negative_scores))
-                counts = counts * (soft or hard).fractions(at[negatives])
+                exact = cutoff_of(*negative_scores, target)
+                smoothed = smooth_cutoff(exact, hinge, target, cutoff_width, partial(weigh_bands, *negative_scores))
+                counts = counts * (smoothed or exact).fractions(at[negatives])
             counted = negatives[counts > 0.0]
             first: Any = 0
             if numbers is not None:
@@ -453,7 +457,7 @@ class Pairs:
         low, high = ends(scores[b] + 1.0, scores[a], h)
         b, self._of_others = b[low < high], (low[low < high], high[low < high])
         self._of_anchors = ends(scores[a] - 1.0, scores[b], h)
-        row_positions, self.n_anchors, self.n_others = np.concatenate([a, b]), len(a), len(b)
+        row_positions, self.n_anchors, self.n_larger = np.concatenate([a, b]), len(a), len(b)
         self.n_pairs = len(row_positions)
         self.scale = 1.0 / (2.0 * h * cuts.pair_weight)
         self.weights = weights[row_positions]

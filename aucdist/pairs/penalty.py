@@ -3,11 +3,11 @@
 A penalty with corners is minimised by proximal steps, and one without by line searches towards the minimum of all cuts.
 Newton steps, the interior-point method and L-BFGS are for `L2` alone.
 
-The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty computes the minimum of
+The bundle's lower model of the loss is a combination of lines, ``offset + slope.w``. A penalty computes the minimum of
 the sum of such a line and the penalty, over the cone of the signs of the weights (`aucdist.solvers.signs`). This
 minimum is the dual value of the combination. With a proximal term it is
 
-    min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
+    min over w of  offset + slope.w + penalty(w) + mu/2 |w - centre|^2,
 
 and `aucdist.pairs.bundle` needs its value, its minimiser, its bound and its quadratic model in the combination.
 """
@@ -29,8 +29,8 @@ class Combination(Protocol):
     """The sizes of the combination of dual points that bounds on rounding depend on; modules must not import in circles."""
 
     @property
-    def height(self) -> float:
-        """The height of the lower model: its value at w = 0."""
+    def offset(self) -> float:
+        """The offset of the lower model, which is its value at w = 0."""
 
     @property
     def n_points(self) -> int:
@@ -88,7 +88,7 @@ class Penalty(ABC):
     def quadratic(
         self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
     ) -> tuple[ndarray, ndarray]:
-        """Return H and q, so that the dual value near a combination is ``(heights + q).b - b'Hb / 2``, up to a constant.
+        """Return H and q, so that the dual value near a combination is ``(offsets + q).b - b'Hb / 2``, up to a constant.
 
         Parameters
         ----------
@@ -106,8 +106,8 @@ class Penalty(ABC):
         """
 
     @abstractmethod
-    def bound(self, height: float, slope: ndarray, w: ndarray) -> float:
-        """Return a lower bound on ``height + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
+    def bound(self, offset: float, slope: ndarray, w: ndarray) -> float:
+        """Return a lower bound on ``offset + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
 
     @abstractmethod
     def bound_error(
@@ -159,18 +159,18 @@ class L2(Penalty):
         part = points[:, free]
         return part @ part.T / total, (mu / total) * (part @ centre[free])
 
-    def bound(self, height: float, slope: ndarray, w: ndarray) -> float:
-        """Return ``height - lam/2 |w|^2``: w is orthogonal to the part that the projection removes."""
-        return float(height - 0.5 * self.lam * (w @ w))
+    def bound(self, offset: float, slope: ndarray, w: ndarray) -> float:
+        """Return ``offset - lam/2 |w|^2``: w is orthogonal to the part that the projection removes."""
+        return float(offset - 0.5 * self.lam * (w @ w))
 
     def bound_error(
         self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
-        """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
-        height, n_points = bundle.height, bundle.n_points
-        slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
-        height_error = (rounding.over_rows + EPS * n_points) * height
-        return height_error + rounding.half_square(self.lam * w, slope_error) / self.lam + weight_error * height
+        """Return a bound on the rounding error of the offset and of ``|lam w|^2 / (2 lam)``."""
+        offset, n_points = bundle.offset, bundle.n_points
+        slope_error = rounding.combination(2.0 * offset, extra=2 * n_points)
+        offset_error = (rounding.over_rows + EPS * n_points) * offset
+        return offset_error + rounding.half_square(self.lam * w, slope_error) / self.lam + weight_error * offset
 
     def steepest_square(self, gradient: ndarray) -> float:
         """Return ``|gradient|^2``."""
@@ -194,16 +194,16 @@ class SparsePenalty(Penalty):
     def dual_norm(self, sizes: ndarray) -> float:
         """Return the dual norm of a slope whose entries have these sizes, float64 of shape (n_features,), none below 0."""
 
-    def bound(self, height: float, slope: ndarray, w: ndarray) -> float:
-        """Return the height, scaled down until w = 0 is optimal within the cone."""
+    def bound(self, offset: float, slope: ndarray, w: ndarray) -> float:
+        """Return the offset, scaled down until w = 0 is optimal within the cone."""
         size = self.dual_norm(outside(slope, self.signs))
-        return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
+        return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * offset
 
     def bound_error(
         self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
-        slope_error = rounding.combination(2.0 * bundle.height, extra=2 * bundle.n_points)
+        slope_error = rounding.combination(2.0 * bundle.offset, extra=2 * bundle.n_points)
         relative = rounding.over_rows + EPS * bundle.n_points
         return bound * (relative + self.dual_norm(slope_error) / self.lam) + weight_error * bound
 

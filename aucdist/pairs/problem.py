@@ -78,14 +78,14 @@ class PairMemory:
 
     Attributes
     ----------
-    anchors, others : ClassRows
+    anchors, larger_class : ClassRows
         The rows of the smaller and of the larger class.
     group_slices : tuple of ndarray
-        Which of `others` are of which group (`aucdist.pairs.groups`); without groups all rows are one.
+        Which of `larger_class` are of which group (`aucdist.pairs.groups`); without groups all rows are one.
     group_numbers : ndarray of shape (n_anchors,), int32, or None
         The number of each anchor's group; None without groups.
-    coefs : ndarray of shape (n_others,), float64
-        The derivative of the loss by the scores of `others`, until the rows are added up.
+    coefs : ndarray of shape (n_larger,), float64
+        The derivative of the loss by the scores of `larger_class`, until the rows are added up.
     drawn : ndarray of int64, or None
         The positions among the anchors of those whose scores are sent; None for all.
     squares : ndarray of shape (n_samples,), float32, or None
@@ -97,7 +97,7 @@ class PairMemory:
     """
 
     anchors: ClassRows
-    others: ClassRows
+    larger_class: ClassRows
     group_slices: GroupSlices
     group_numbers: ndarray | None
     coefs: ndarray
@@ -144,7 +144,9 @@ def sort_by_class(
         Weights and scores of one in `keep_one_in` anchors are sent; these anchors are drawn by their ids.
     """
     weight, drawn = block.weights(), None
-    (anchors, numbers), (others, other_numbers) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
+    (anchors, numbers), (larger_class, larger_numbers) = (
+        rows_in_pairs(block, label, groups) for label in (sign, -sign)
+    )
     if keep_one_in > 1:
         drawn = np.flatnonzero(hash_ids(block.row_id[anchors], SEED) % np.uint64(keep_one_in) == 0)
     scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
@@ -155,10 +157,10 @@ def sort_by_class(
         return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, current, current)
 
     by_class = PairMemory(
-        rows_at(anchors), rows_at(others), group_slices(other_numbers), None if groups is None else numbers,
+        rows_at(anchors), rows_at(larger_class), group_slices(larger_numbers), None if groups is None else numbers,
         np.zeros(0), drawn, squares
     )  # fmt: skip
-    summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
+    summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_larger": len(larger_class)}
     summary["scores"] = [] if scores is None else sent(by_class, by_class.anchors.scores)
     return by_class, {**summary, "group_numbers": [] if groups is None else [numbers]}
 
@@ -172,8 +174,10 @@ def score_rows(block: Block, memory: PairMemory, w: ndarray, sign: int) -> tuple
     """Score the rows at w, and return the scores of the anchors."""
     scores = block.scores(sign * w)
     # Not `scores[...]`, which takes twice as long for positions of four bytes.
-    anchors, others = (replace(rows, scores=scores.take(rows.positions)) for rows in (memory.anchors, memory.others))
-    return replace(memory, anchors=anchors, others=others), sent(memory, anchors.scores)
+    anchors, larger_class = (
+        replace(rows, scores=scores.take(rows.positions)) for rows in (memory.anchors, memory.larger_class)
+    )
+    return replace(memory, anchors=anchors, larger_class=larger_class), sent(memory, anchors.scores)
 
 
 def score_at_start(block: Block, w: ndarray) -> tuple[ndarray, ndarray | None]:
@@ -197,7 +201,7 @@ def sweep_pairs(
     `step`: as `ClassRows.scores_at` takes it. With `unsmoothed`, the anchors and the cutoff of the hinge itself, that is summed
     as well, as ``"unsmoothed_loss"``.
     """
-    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.group_slices)
+    rows = ScoredRows(memory.larger_class.scores_at(step), memory.larger_class.weights, memory.group_slices)
     row_positions, counted = rows_from(cutoff, rows)
     summary, coefs = loss.sums_and_slopes(counted, anchors)
     if cutoff is not None:
@@ -243,11 +247,11 @@ def add_up_gradient(
             anchor_slopes *= memory.cell_weights
     # One loop over the rows of both classes in storage order: one loop for each class takes more than twice as long.
     coefs, gradient = np.zeros(block.n_samples), np.zeros(block.n_features)
-    for rows, row_coefs in ((memory.others, memory.coefs), (memory.anchors, anchor_slopes)):
+    for rows, row_coefs in ((memory.larger_class, memory.coefs), (memory.anchors, anchor_slopes)):
         add_to_rows(coefs, rows.positions, row_coefs)
     accumulate(block.rows, np.arange(block.n_samples), coefs, gradient)
-    anchors, others = memory.anchors.moved(step), memory.others.moved(step)
-    return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), gradient
+    anchors, larger_class = memory.anchors.moved(step), memory.larger_class.moved(step)
+    return replace(memory, anchors=anchors, larger_class=larger_class, coefs=np.zeros(0)), gradient
 
 
 def add_to_rows(coefs: ndarray, chosen: ndarray, values: ndarray) -> None:
@@ -280,7 +284,7 @@ class PairProblem:
         The label of the smaller class, the anchors.
     pair_weight : float
         The total weight of all pairs that count.
-    n_anchors, n_others : int
+    n_anchors, n_larger : int
         How many rows of either class make pairs, each as often as it is in a group.
     weights : ndarray of shape (n_anchors,), float64
         The weights of the anchors, block after block; times the factor of their group.
@@ -301,7 +305,7 @@ class PairProblem:
         self.pair_weight = self.negatives.pair_weight if groups is None else groups.pair_weight
         summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, keep_one_in)
         self.first_scores = np.concatenate(summary["scores"] or [np.zeros(0)])
-        self.n_anchors, self.n_others = int(summary["n_anchors"]), int(summary["n_others"])
+        self.n_anchors, self.n_larger = int(summary["n_anchors"]), int(summary["n_larger"])
         self.offsets = np.cumsum([0] + [len(part) for part in summary["weights"]])
         self.weights = np.concatenate(summary["weights"])
         self._anchor_groups: tuple[ndarray, int] | None = None
@@ -322,7 +326,7 @@ class PairProblem:
         scores, negatives = self.score(w), self.negatives
         cutoff = negatives.cutoff(self.blocks, None, (scores, self.weights))
         anchors, order = self.sort_anchors(scores, negatives.counted(scores, self.weights, cutoff))
-        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, negatives.of_others(cutoff))
+        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, negatives.of_larger_class(cutoff))
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, order)
 
     def gradient(self, slopes: ndarray, scale: float = 1.0, step: float | None = None) -> ndarray:
@@ -349,7 +353,7 @@ class PairObjective:
         The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups or None
         Which rows make pairs, where rows have groups or grades; None if all rows of both classes do.
-    subset : TopNegatives or None
+    top_negatives : TopNegatives or None
         Which negatives count; None for all.
     penalty : Penalty
         With its strength, and the signs that weights may have.
@@ -357,7 +361,7 @@ class PairObjective:
 
     loss: PairLoss = HINGE
     groups: PairGroups | None = None
-    subset: TopNegatives | None = None
+    top_negatives: TopNegatives | None = None
     penalty: Penalty = field(default_factory=L2)
 
     @classmethod
@@ -380,15 +384,17 @@ class PairObjective:
         InputError
             Where no rows make a pair, or a fraction of the negatives counts and rows have groups or grades.
         """
-        subset = None if max_fpr is None and max_false_positives is None else TopNegatives(max_fpr, max_false_positives)
+        top_negatives = (
+            None if max_fpr is None and max_false_positives is None else TopNegatives(max_fpr, max_false_positives)
+        )
         groups = pair_groups(blocks, group_weight, grade_weight)
-        if subset is not None and groups is not None:
+        if top_negatives is not None and groups is not None:
             raise InputError(
                 "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades, "
                 "set both to None"
             )
         groups_of_weights = np.arange(blocks.n_features) if feature_groups is None else feature_groups
-        return cls(loss, groups, subset, PENALTIES[penalty](lam, signs, groups_of_weights))
+        return cls(loss, groups, top_negatives, PENALTIES[penalty](lam, signs, groups_of_weights))
 
     @property
     def n_groups_with_pairs(self) -> int | None:
@@ -399,8 +405,10 @@ class PairObjective:
         """Return rows that were drawn from others as blocks, and the same objective over them."""
         rows = LocalBlocks([drawn])
         groups = None if self.groups is None else self.groups.over(rows)
-        subset = None if self.subset is None else TopNegatives(self.subset.weight(blocks) / blocks.weight_neg)
-        return rows, replace(self, groups=groups, subset=subset)
+        top_negatives = (
+            None if self.top_negatives is None else TopNegatives(self.top_negatives.weight(blocks) / blocks.weight_neg)
+        )
+        return rows, replace(self, groups=groups, top_negatives=top_negatives)
 
 
 def pairwise_objective(blocks: Blocks, w: ndarray, lam: float, groups: PairGroups | None = None) -> float:

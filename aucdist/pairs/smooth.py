@@ -96,7 +96,7 @@ class SmoothPairProblem(PairProblem):
             raise InputError(
                 f"L-BFGS minimises smooth losses with the penalty 'l2', not with {objective.penalty.name!r}: leave `penalty` out"
             )
-        negatives = CountedNegatives(blocks, objective.subset)
+        negatives = CountedNegatives(blocks, objective.top_negatives)
         self.rounding = rounding_of_pairs(blocks, objective.groups)
         super().__init__(blocks, objective.loss, objective.groups, negatives)
         self.lam, self.signs = objective.penalty.lam, objective.penalty.signs
@@ -166,7 +166,7 @@ def pair_lbfgs(
             blocks, on_sample, SAMPLE_GAP_OF_RAMP if objective.loss.convex else 0.0, objective.n_groups_with_pairs
         )
         start = None if last is None else last.w
-        from_hinge = last is None and objective.subset is not None
+        from_hinge = last is None and objective.top_negatives is not None
     problem = SmoothPairProblem(blocks, objective)
     if from_hinge:
         minima, passes = hinge_minima(blocks, objective)
@@ -188,8 +188,8 @@ def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[ndarray
     A minimum at w = 0 is left out, unless both are at 0. The first is at 0 if it separates nothing.
     """
     minima, passes = [], 0
-    for subset in (objective.subset, None):
-        rounds = minimise_hinge(blocks, replace(objective, loss=HINGE, subset=subset))
+    for top_negatives in (objective.top_negatives, None):
+        rounds = minimise_hinge(blocks, replace(objective, loss=HINGE, top_negatives=top_negatives))
         solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
         minima.append(solution.w)
         passes += solution.passes

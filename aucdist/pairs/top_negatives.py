@@ -14,8 +14,8 @@ is as for all pairs (`aucdist.pairs.penalty`). Value, gradient and bound of a cu
 
 **Fractions near the cutoff.** At the minimum, hundreds of negatives have the same score as the cutoff, and each
 counts in part. If each cut counted a negative either fully or not at all, hundreds of cuts would have to be combined to
-reach these fractions. The fractions of a cut therefore rise from 0 to 1 over a band around the cutoff (a soft `Cutoff`):
-any fractions in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard cutoff. It is
+reach these fractions. The fractions of a cut therefore rise from 0 to 1 over a band around the cutoff (a smoothed `Cutoff`):
+any fractions in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the exact cutoff. It is
 the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103, 2005), for the
 maximum over the fractions. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score: only
 then are they those of a maximum, and the cut has the gradient of a smooth function, as Newton steps need
@@ -146,7 +146,7 @@ class Cutoff:
     fraction : float
         What rows at it count, from 0 to 1; those above it count fully.
     band : Band or None
-        A soft cutoff, which begins at `score`. None for a hard one.
+        A smoothed cutoff, which begins at `score`. None for an exact one.
     """
 
     score: float
@@ -284,17 +284,17 @@ Knots = tuple[ndarray, ndarray]
 
 
 def smooth_cutoff(
-    hard: Cutoff,
+    exact: Cutoff,
     hinge: MeanHinge,
     target: float,
     width: float,
     weigh: Callable[[Knots, ndarray, float], ndarray],
 ) -> Cutoff | None:
-    """Return the soft cutoff of a width whose fractions weigh the target; None for one within the rounding of scores or hinges.
+    """Return the smoothed cutoff of a width whose fractions weigh the target; None if it is within the rounding.
 
     Parameters
     ----------
-    hard : Cutoff
+    exact : Cutoff
         What `cutoff_of` returns of the same rows.
     width : float
         By how much the mean hinge rises in the band.
@@ -303,9 +303,9 @@ def smooth_cutoff(
     """
     if not width > 0.0:
         return None
-    at, outside = float(hinge(np.array([hard.score]))[0]), 1.0 + hinge.h + width
-    low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
-    high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
+    at, outside = float(hinge(np.array([exact.score]))[0]), 1.0 + hinge.h + width
+    low = hinge.invert(at - width, min(hinge.scores[0] - outside, exact.score - width), exact.score)[0]
+    high = hinge.invert(at + width, exact.score, max(hinge.scores[-1] + outside, exact.score + width))[1]
     around = np.linspace(low, high, KNOTS)
     knots = around, np.maximum.accumulate(hinge(around)) - at
     # next to a positive at -1e15, the mean hinge is so large that its rounding is wider than the band, and it does not rise
@@ -353,7 +353,7 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[nd
     """Return scores and weights of the negatives: of the larger class, or of the anchors, whose scores are mirrored."""
     if are_anchors:
         return -memory.anchors.scores_at(step), memory.anchors.weights
-    return memory.others.scores_at(step), memory.others.weights
+    return memory.larger_class.scores_at(step), memory.larger_class.weights
 
 
 @without_rows
@@ -434,9 +434,9 @@ class CountedNegatives:
         Whether only a part counts, and the negatives are the smaller class.
     """
 
-    def __init__(self, blocks: Blocks, subset: TopNegatives | None = None):
-        self.is_top_only = subset is not None
-        self.target = blocks.weight_neg if subset is None else subset.weight(blocks)
+    def __init__(self, blocks: Blocks, top_negatives: TopNegatives | None = None):
+        self.is_top_only = top_negatives is not None
+        self.target = blocks.weight_neg if top_negatives is None else top_negatives.weight(blocks)
         self.pair_weight = blocks.weight_pos * self.target
         self.are_anchors = self.is_top_only and blocks.n_pos > blocks.n_neg
         self._n_neg = blocks.n_neg
@@ -467,7 +467,7 @@ class CountedNegatives:
             return cutoff_of(-anchors[0], anchors[1], self.target)
         return cutoff_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
 
-    def soft_and_hard_cutoff(
+    def smoothed_and_exact_cutoff(
         self, blocks: Blocks, step: float, scores: ndarray, weights: ndarray, pair_half_width: float, cutoff_width: float
     ) -> tuple[Cutoff | None, Cutoff | None]:  # fmt: skip
         """Return how much negatives count for a cut at a step length, and for the loss there; None if all count.
@@ -485,23 +485,23 @@ class CountedNegatives:
             return None, None
         stride = -(-max(blocks.n_pos, self._n_neg) // MAX_GATHERED)
         if stride > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
-            hard, positives = cutoff_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
+            exact, positives = cutoff_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(blocks.reduce, weigh_larger, step)
         else:
             of_larger, weights_of_larger = concatenate_columns(blocks.reduce(gather_cell, step, 0, 64, False, stride))
             positives, negatives = (scores, weights), (of_larger, weights_of_larger)
             if self.are_anchors:
                 positives, negatives = (-of_larger, weights_of_larger), (-scores, weights)
-            hard, weigh = cutoff_of(*negatives, self.target), partial(weigh_bands, *negatives)
+            exact, weigh = cutoff_of(*negatives, self.target), partial(weigh_bands, *negatives)
         return smooth_cutoff(
-            hard, MeanHinge(*positives, pair_half_width or LINE_SEARCH_WIDTH), self.target, cutoff_width, weigh
-        ) or hard, hard
+            exact, MeanHinge(*positives, pair_half_width or LINE_SEARCH_WIDTH), self.target, cutoff_width, weigh
+        ) or exact, exact
 
     def counted(self, scores: ndarray, weights: ndarray, cutoff: Cutoff | None) -> ndarray:
         """Return the weight of the anchors that count at a cutoff, given their (mirrored) scores and their weights."""
         return weights if cutoff is None or not self.are_anchors else weights * cutoff.fractions(-scores)
 
-    def of_others(self, cutoff: Cutoff | None) -> Cutoff | None:
+    def of_larger_class(self, cutoff: Cutoff | None) -> Cutoff | None:
         """Return the cutoff as that of the larger class, whose rows all count if the negatives are the anchors."""
         return None if self.are_anchors else cutoff
 

@@ -134,7 +134,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
     row_id, y, whole = rows.train.gather_columns(workers.parallel_map(), "row_id", "label", "group")
     source = source_of(config.data)
     if manifest := manifest_of(source):
-        grouped, graded = manifest.form.grouped, manifest.form.graded
+        grouped, graded = manifest.block_schema.grouped, manifest.block_schema.graded
     else:
         grouped, graded = source.groups is not None or source.qid == "use", source.labels == "grades"
     lowest = float(rows.schema.negative[0]) if graded else None

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.source_fields import MAX_DETECTED, MIN_DISTINCT
-from aucdist.data.formats.table_form import COMPACT_DAY, DATE_FORMATS, Spelling, parse_date
+from aucdist.data.formats.table_options import COMPACT_DAY, DATE_FORMATS, Spelling, parse_date
 from aucdist.data.formats.tables import as_arrow, as_numpy, distinct
 from aucdist.drift import columns as single
 from aucdist.errors import counted

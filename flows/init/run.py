@@ -13,7 +13,7 @@ import pyarrow as pa
 import yaml
 from pydantic import field_validator
 
-from aucdist.data.formats.table_form import Spelling, TableForm
+from aucdist.data.formats.table_options import Spelling, TableOptions
 from aucdist.data.formats.tables import distinct, parse_table, plain_values
 from aucdist.data.formats.text import resolve_column
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
@@ -190,24 +190,26 @@ def propose(
         )
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names
-    form = TableForm.of(rows.source, None, names, where)
+    options = TableOptions.of(rows.source, None, names, where)
     labels = parse_table(
-        rows.columns.select([form.label]),
-        TableForm(form.label, ()),
+        rows.columns.select([options.label]),
+        TableOptions(options.label, ()),
         where,
         rows.place,
         are_cells=source.format == "csv",
     ).labels
     whole = rows.share == 1.0
-    few = (name for name in form.features if len(distinct(rows.columns[name])[1]) == 2)
-    positive, guessed, signs = _positive(source, labels, f"the label column {form.label!r} has", few, whole=whole)
+    few = (name for name in options.features if len(distinct(rows.columns[name])[1]) == 2)
+    positive, guessed, is_positive = _positive(
+        source, labels, f"the label column {options.label!r} has", few, whole=whole
+    )
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
-            resolve_column([name for name in names if name != form.label], column, where, key)
-    columns, spelling = _guesses(rows, form, signs, {form.groups, groups or ""})
+            resolve_column([name for name in names if name != options.label], column, where, key)
+    columns, spelling = _guesses(rows, options, is_positive, {options.groups, groups or ""})
     kept = _keep_needed(columns, time, where, f"{'' if output else SOURCE_PREFIX}hashed=")
     kinds = {c.name: c.kind for c in columns}
-    keys = _source_keys(rows.source, form.label, columns, spelling, output)
+    keys = _source_keys(rows.source, options.label, columns, spelling, output)
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
     sparse = _is_sparse(source, "hashed" in kinds.values())
@@ -218,21 +220,21 @@ def propose(
     data = [
         *[IMPUTE_LINE] * any(c.kind in ("number", "dates") for c in columns),
         f"scale: {'maxabs' if sparse else 'standard'}",
-        *_test_rows(columns, time, groups, signs.sum()),
+        *_test_rows(columns, time, groups, is_positive.sum()),
     ]
-    head = _top_comments(source, len(signs), whole, output, rows.n_files)
+    head = _top_comments(source, len(is_positive), whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     n_indicators = sum(c.n_values for c in columns if c.kind == "categorical") + sum(keys.get("hashed", {}).values())
     n_numbers = sum({"number": 1, "dates": len(c.parts)}.get(c.kind, 0) for c in columns)
-    model = _model(sparse, n_numbers, n_indicators, len(signs) / rows.share)
+    model = _model(sparse, n_numbers, n_indicators, len(is_positive) / rows.share)
     if time:
         model.append(
             f"# folds: {flow({'time': time + '.days' * (kinds.get(time) == 'dates')})}  # for `aucdist cv`: folds at random "
             "promise more than later rows keep"
         )
     return Description(
-        commented_yaml(name, head, keys, comments, data, model), len(signs), whole, _shown(positive),
+        commented_yaml(name, head, keys, comments, data, model), len(is_positive), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
         notes, decisions,
     )  # fmt: skip
@@ -304,41 +306,41 @@ def _positive(
     if source.of_each:
         return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.class_numbers), dtype=bool)
     chosen, negative = choose_positive(counts, source.positive, where)
-    signs = labels.binary_labels(chosen, negative, where) > 0
+    is_positive = labels.binary_labels(chosen, negative, where) > 0
     if source.positive != "minority":
-        return list(chosen) if len(chosen) > 1 else chosen[0], "", signs
+        return list(chosen) if len(chosen) > 1 else chosen[0], "", is_positive
     each = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: entry[1])[:MAX_CLASSES])
     return (
         chosen[0],
-        f"the rare{'r' if len(counts) == 2 else 'st'} one{'' if whole else f' of the first {len(signs):,} rows'} (rows of each "
-        f"class: {each})",
-        signs,
+        f"the rare{'r' if len(counts) == 2 else 'st'} one{'' if whole else f' of the first {len(is_positive):,} rows'} "
+        f"(rows of each class: {each})",
+        is_positive,
     )
 
 
 def _guesses(
-    rows: FirstRows, form: TableForm, signs: np.ndarray, role_columns: set[str]
+    rows: FirstRows, options: TableOptions, is_positive: np.ndarray, role_columns: set[str]
 ) -> tuple[list[ColumnGuess], Spelling]:
     """Return the use of each column, from the source or from its cells, and the spelling of numbers."""
-    source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in role_columns}
+    source, columns = rows.source, {name: rows.columns[name] for name in options.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
     spelled = source.format != "csv" or {"decimal", "thousands", "symbols"} & source.model_fields_set
     looked_at, spelling = contents_of(
         pa.table(texts),
-        signs,
+        is_positive,
         Spelling.of(source) if spelled else None,
         tuple(source.missing_values),
         source.date_format,
     )
     chosen_kinds: tuple[Kind, ...] = ("hashed", "dates", "categorical")
-    kinds = {name: kind for kind in chosen_kinds for name in getattr(form, kind)}
+    kinds = {name: kind for kind in chosen_kinds for name in getattr(options, kind)}
     for c in looked_at:
-        if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
-            c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
+        if c.name in options.dates or kinds.get(c.name, c.kind) != c.kind:
+            c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), options.dates.get(c.name, ())
     dropped = [
         resolve_column(rows.columns.column_names, column, source.display_name, "drop") for column in source.drop or ()
     ]
-    looked_at += [ColumnGuess(name, "drop", "as given") for name in dropped if name != form.label]
+    looked_at += [ColumnGuess(name, "drop", "as given") for name in dropped if name != options.label]
     looked_at += [
         ColumnGuess(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts
     ]

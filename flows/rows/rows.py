@@ -108,7 +108,7 @@ class LazyRows:
         elif scratch:
             loader = reader.saved(scratch)
         return cls(
-            loader, reader.items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory,
+            loader, reader.items, reader.n_samples, reader.block_schema.n_features, reader.n_pos, reader.memory,
             reader.largest_block, reader.n_blocks,
         )  # fmt: skip
 
@@ -132,7 +132,7 @@ class LazyRows:
     def gather_columns(self, parallel_map: ParallelMap, *names: str) -> tuple[Any, ...]:
         """Return these attributes of all rows, block by block; None for what rows do not have. The rows are read once.
 
-        Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the place of their set (int32).
+        Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the number of their set (int32).
         """
         return concatenate_columns(self.each(parallel_map)(lambda block: tuple(getattr(block, name) for name in names)))
 

@@ -213,9 +213,9 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
     classes = {"": np.array([-1, 1])}
     if sets is not None:
         classes = {f"class {name!r}: ": sets.labels_against_rest(k) for k, name in enumerate(sets.names())}
-    for name, signs in classes.items():
+    for name, labels in classes.items():
         negative_cost, positive_cost = (
-            label_costs[signs == side].sum() if value == COST_COLUMN else value
+            label_costs[labels == side].sum() if value == COST_COLUMN else value
             for side, value in ((-1, costs.false_positive), (1, costs.miss))
         )
         check_costs_not_zero(
@@ -226,8 +226,8 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
 def _costs_of_labels(block: Block, n_labels: int) -> Summary:
     """Add up the costs of the rows with each label: of negatives and positives, or in each set of classes."""
     assert block.cost is not None
-    places = block.code if block.code is not None else (block.y > 0).astype(np.intp)
-    return np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)
+    numbers = block.code if block.code is not None else (block.y > 0).astype(np.intp)
+    return np.bincount(numbers, weights=block.cost * block.weights(), minlength=n_labels)
 
 
 def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
@@ -256,7 +256,7 @@ def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> 
         table = read(source.model_copy(update=changes))
     except InputError as e:
         raise InputError(f"audit.groups: {e}") from None
-    X, place = np.asarray(table.block.X), np.searchsorted(table.block.row_id, row_id)
+    X, positions = np.asarray(table.block.X), np.searchsorted(table.block.row_id, row_id)
     texts_of_columns, features = {}, table.schema.by_column()
     for column in columns:
         values = table.schema.categories.get(column, ())
@@ -265,7 +265,7 @@ def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> 
                 f"audit.groups: {column!r} has {len(values)} values, but from 1 to {MAX_GROUPS} can be reported: "
                 "name another column"
             )
-        texts_of_columns[column] = np.full(len(place), "", dtype=object)
+        texts_of_columns[column] = np.full(len(positions), "", dtype=object)
         for j, value in features.get(column, {}).items():
-            texts_of_columns[column][X[place, j] > 0] = value
+            texts_of_columns[column][X[positions, j] > 0] = value
     return texts_of_columns

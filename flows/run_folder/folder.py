@@ -316,27 +316,27 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     Returns
     -------
     tuple (list of ScoreCounts, pyarrow.Table, ndarray)
-        `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
+        `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the number of the row's set of
         classes), and weight, group, grade and cost if there are some; `scores`, of shape (n_test, n_classes), without
         intercepts, which could round two scores to one.
     """
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
-    signs = [rows.sets.labels_against_rest(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
-    summary = rows.all_blocks().sum(_score_block, weights, signs)
+    labels = [rows.sets.labels_against_rest(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
+    summary = rows.all_blocks().sum(_score_block, weights, labels)
     return (
         [summary[f"counts {k}"] for k in range(len(models))], pa.concat_tables(summary["tables"]),
         np.concatenate(summary["scores"])
     )  # fmt: skip
 
 
-def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], signs: Sequence[ndarray] | None) -> Summary:
-    """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
+def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], set_labels: Sequence[ndarray] | None) -> Summary:
+    """Return what `score_test_rows` needs of a block; `set_labels`: of each set of classes, if there are several."""
     scores = np.column_stack([map_matrix(block.X, feature_map).scores(w) for w, feature_map in weights])
     names = ("row_id", "y" if block.code is None else "code", *OPTIONAL)
     table = pa.table({name: values for name in names if (values := getattr(block, name)) is not None})
     summary: Summary = {"scores": [scores], "tables": [table]}
     for k in range(len(weights)):
-        y = block.y if signs is None else signs[k][block.code]
+        y = block.y if set_labels is None else set_labels[k][block.code]
         summary[f"counts {k}"] = ScoreCounts.from_scores(y, scores[:, k], block.weight).within_bounds()
     return summary
 

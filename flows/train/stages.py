@@ -63,10 +63,12 @@ class Checkpoints:
         self._terminate: Callable[[], None] | None = None  # ends the process after a SIGTERM
         self._names = train.sets.names() if isinstance(train, ClassBlocks) else []
         self.blocks: AnyBlocks = (
-            replace(train, follow=self._follow) if isinstance(train, ClassBlocks) else self._follow(None, train)
+            replace(train, record_steps=self._record_steps)
+            if isinstance(train, ClassBlocks)
+            else self._record_steps(None, train)
         )
 
-    def _follow(self, k: int | None, blocks: Blocks) -> Blocks:
+    def _record_steps(self, k: int | None, blocks: Blocks) -> Blocks:
         """Return rows as blocks that record what a checkpoint needs; `k`: the class, of several."""
         name, url, identity = "", self._url, self._identity
         if k is not None:

@@ -38,13 +38,13 @@ def opening() -> Iterator[Row]:
             seconds = time.process_time() - start
             rows = manifest.n_samples
             yield {"what": f"sharding {name}", "rows": rows, "seconds": seconds, "rows/s": rows / seconds}
-            yield _opening_speed(f"{name}, {manifest.form.layout} float32", manifest)
+            yield _opening_speed(f"{name}, {manifest.block_schema.layout} float32", manifest)
 
 
 def _opening_speed(name: str, manifest: Manifest) -> Row:
     """Return the speeds of pyarrow, which reads the files, and of a pass, which opens them and computes X w, on a warm disk."""
     files = [Path(manifest.url_of(shard)) for shard in manifest.shards]
-    w = np.ones(manifest.form.n_features)
+    w = np.ones(manifest.block_schema.n_features)
 
     def read_all() -> None:
         for file in files:

@@ -165,7 +165,7 @@ def test_every_round_of_the_highest_negatives_is_certified_by_counting(kind, cla
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     lam, top_weight = 3e-2, 0.4 * weight[y < 0].sum()
     best = optimum(X, y, lam, top_weight, weight)
-    cells = planes(blocks_of(X, y, 2, weight), subset=TopNegatives(0.4), penalty=kind())
+    cells = planes(blocks_of(X, y, 2, weight), top_negatives=TopNegatives(0.4), penalty=kind())
     for state in itertools.islice(cells.rounds(lam), 60):
         true = lam * penalty(state.w) + top_hinge(X @ state.w, y, top_weight, weight)
         assert state.dual <= best * (1 + 1e-7) + 5e-8
@@ -181,7 +181,7 @@ TOP, SIGNED = TopNegatives(0.2), L2(signs=np.array([1, -1, 0, 2], dtype=np.int8)
 
 
 @pytest.mark.parametrize(
-    ("classes", "n_blocks", "penalty", "subset", "lam"),
+    ("classes", "n_blocks", "penalty", "top_negatives", "lam"),
     [
         ((12, 50), 2, L1(), None, 0.05),
         ((60, 300), 3, L2(), TOP, 1e-2),
@@ -190,15 +190,15 @@ TOP, SIGNED = TopNegatives(0.2), L2(signs=np.array([1, -1, 0, 2], dtype=np.int8)
         ((300, 60), 1, SIGNED, TOP, 1e-2),
     ],
 )
-def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, penalty, subset, lam):
+def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, penalty, top_negatives, lam):
     X, y = small(*classes)
-    both = (planes(blocks_of(X, y, n_blocks), most, penalty=penalty, subset=subset) for most in (ALL, 0))
+    both = (planes(blocks_of(X, y, n_blocks), most, penalty=penalty, top_negatives=top_negatives) for most in (ALL, 0))
     exact, cells = (solve(each.rounds(lam), tol=1e-5, max_passes=400) for each in both)
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
     if penalty is SIGNED:
         np.testing.assert_array_equal(cells.w, project_onto_cone(cells.w, penalty.signs))
-    if subset is None:
+    if top_negatives is None:
         np.testing.assert_array_equal(cells.w == 0.0, exact.w == 0.0)
 
 
@@ -207,8 +207,10 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     for positive in (0.2, 0.8):
         blocks = LocalBlocks([simulate(4_000, 5, positive, seed=0, shift=2.0)])
-        exact = solve(planes(blocks, ALL, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=200)
-        cells = solve(planes(blocks, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=3 * exact.passes)
+        exact = solve(planes(blocks, ALL, top_negatives=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=200)
+        cells = solve(
+            planes(blocks, top_negatives=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=3 * exact.passes
+        )
         c = cells.certificate
         assert c.status is Status.CONVERGED
         assert 0.0 < c.slack < 1e-3 * c.primal
@@ -221,7 +223,7 @@ def test_the_cutoff_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
     monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     X, y = small(40, 12)
     weight = np.random.default_rng(1).random(len(y))
-    of_cells = planes(blocks_of(X, y, 3, weight), subset=TopNegatives(0.5)).cuts
+    of_cells = planes(blocks_of(X, y, 3, weight), top_negatives=TopNegatives(0.5)).cuts
     w = np.array([1.0, -0.5, 0.3, 2.0])
     of_cells.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]

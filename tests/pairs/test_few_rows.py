@@ -60,14 +60,14 @@ def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, l
     minima = list(few.solve(lam))
     assert minima or scale > 1.0
     gaps = []
-    for w, height, gradient in minima:
+    for w, offset, gradient in minima:
         # A tangent from below: nowhere above the mean of the hinges.
         for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
             loss = mean_loss(hinge, v, X, pairs)
             reach = np.abs(v) @ np.abs(X).max(axis=0)
-            assert height + gradient @ v <= loss + 1e-13 * (1.0 + reach)
+            assert offset + gradient @ v <= loss + 1e-13 * (1.0 + reach)
         primal = 0.5 * lam * w @ w + mean_loss(hinge, w, X, pairs)
-        dual = height - gradient @ gradient / (2.0 * lam)
+        dual = offset - gradient @ gradient / (2.0 * lam)
         assert dual <= primal * (1 + 1e-9)
         gaps.append(primal - dual)
     if scale == 1.0:
@@ -133,8 +133,8 @@ def test_no_point_is_handed_over_once_rounding_hides_the_gap():
     X, y, weight, group, pairs = problem(29, 10, 20)
     minima = list(few_rows(blocks(X, y, weight, group)).solve(100.0))
     assert len(minima) <= 20  # 48 where steps went on
-    _, height, gradient = minima[-1]
-    assert height - gradient @ gradient / 200.0 == pytest.approx(best_hinge(X, pairs, 100.0), rel=1e-3)
+    _, offset, gradient = minima[-1]
+    assert offset - gradient @ gradient / 200.0 == pytest.approx(best_hinge(X, pairs, 100.0), rel=1e-3)
 
 
 def test_weights_whose_products_are_0_leave_their_pairs_out():
@@ -143,9 +143,9 @@ def test_weights_whose_products_are_0_leave_their_pairs_out():
     few = few_rows(blocks(X, y, weight, np.zeros(9, dtype=int)))
     assert few.weights.min() > 0.0
     assert len(few.weights) < 20
-    *_, (_, height, _) = few.solve(1e-2)
+    *_, (_, offset, _) = few.solve(1e-2)
     *_, (_, alone, _) = few_rows(blocks(X, y, (weight > 1.0) * 1.0, np.zeros(9, dtype=int))).solve(1e-2)
-    assert height == pytest.approx(alone)
+    assert offset == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("grade_weight", ["difference", "one"])
@@ -201,12 +201,12 @@ def test_dual_points_of_the_top_are_tangents_and_near_the_minimum(
     X, target = X[:, :n_features], max_fpr * weight[y < 0].sum()
     few = few_rows(blocks(X, y, weight, group), max_fpr=max_fpr)
     assert few.choose(np.zeros(X.shape[1])) == len(y)  # all scores are equal
-    for w, height, gradient in few.solve(lam):
+    for w, offset, gradient in few.solve(lam):
         for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
             reach = np.abs(v) @ np.abs(X).max(axis=0)
-            assert height + gradient @ v <= top_hinge(X @ v, y, target, weight) + 1e-13 * (1.0 + reach)
+            assert offset + gradient @ v <= top_hinge(X @ v, y, target, weight) + 1e-13 * (1.0 + reach)
         primal = 0.5 * lam * w @ w + top_hinge(X @ w, y, target, weight)
-        gap = primal - (height - gradient @ gradient / (2.0 * lam))
+        gap = primal - (offset - gradient @ gradient / (2.0 * lam))
     # A few steps end at 2e-5 of the minimum, where rounding in their equations takes over.
     assert -1e-9 * primal <= gap <= 1e-4 * primal
     assert primal == pytest.approx(top_optimum(X, y, lam, target, weight), rel=1e-4, abs=5e-8)

@@ -120,21 +120,21 @@ def test_groups_of_one_are_l1():
     assert solution.certificate.primal == pytest.approx(optimum_l1(X, y, 0.05), rel=2e-6)
 
 
-@pytest.mark.parametrize("subset", [None, TopNegatives(0.3)])
-def test_blocks_sparse_rows_cells_and_the_top_share(subset, monkeypatch):
+@pytest.mark.parametrize("top_negatives", [None, TopNegatives(0.3)])
+def test_blocks_sparse_rows_cells_and_the_top_share(top_negatives, monkeypatch):
     X, y = small(12, 50, d=6)
     X[np.abs(X) < 0.3] = 0.0
     penalty = GroupL1(groups=GROUPS)
     solutions = []
     for rows, n, most in ((X, 1, 12), (sp.csr_array(X), 3, 12), (X, 2, 11)):
         monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", most)
-        planes = CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, subset=subset))
+        planes = CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, top_negatives=top_negatives))
         solutions.append(solve(planes.rounds(0.02), tol=1e-5, max_passes=900))
     for solution in solutions:
         assert solution.certificate.status is Status.CONVERGED
         assert solution.certificate.primal == pytest.approx(solutions[0].certificate.primal, rel=3e-5)
         assert solution.certificate.dual <= solutions[0].certificate.primal
-    loss = top_hinge(X @ solutions[0].w, y, 0.3 * 50 if subset else 50)
+    loss = top_hinge(X @ solutions[0].w, y, 0.3 * 50 if top_negatives else 50)
     assert solutions[0].certificate.primal == pytest.approx(0.02 * norms(solutions[0].w) + loss, rel=1e-10)
 
 

@@ -32,7 +32,7 @@ def at_a_point(block, w, h, **options):
     """Return a solver at w, and its drawn rows there: all of them, as they are few."""
     planes = CuttingPlanes(LocalBlocks([block]), PairObjective(**options), w)
     planes.cuts.pair_half_width = h
-    planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), follow=True)
+    planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), move_anyway=True)
     return planes, planes.samples.for_band(h, anew=False)[0]
 
 

@@ -134,7 +134,7 @@ def test_a_line_search_ends_where_the_objective_turns(lam, h):
     weight = np.random.default_rng(3).uniform(0.2, 30, 28)
     X, y, state = started(weight, lam)
     state.cuts.pair_half_width, w = h, state.cuts.current.w
-    state.accept(state.cuts.cut(0.0, w, state.gap_left), follow=True)
+    state.accept(state.cuts.cut(0.0, w, state.gap_left), move_anyway=True)
     move = -np.linspace(0.5, 1.5, len(w)) * (state.cuts.current.gradient + lam * w)
     move /= np.linalg.norm(move)
     rows, _ = state.samples.for_band(h or 1.0, anew=False)

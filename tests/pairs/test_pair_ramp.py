@@ -217,7 +217,7 @@ def test_value_and_gradient_of_the_top_match_differences(monkeypatch, most, clas
     weight = r.uniform(0.5, 2.0, len(y)) if weighted else None
     top_weight = 0.3 * (weight[y < 0].sum() if weighted else classes[1])
     problem = SmoothPairProblem(
-        blocks_of(X, y, 3, weight), PairObjective(RAMP, subset=TopNegatives(0.3), penalty=L2(0.1))
+        blocks_of(X, y, 3, weight), PairObjective(RAMP, top_negatives=TopNegatives(0.3), penalty=L2(0.1))
     )
     for _ in range(5):
         w = r.normal(size=4)
@@ -232,7 +232,8 @@ def test_ties_at_the_boundary_count_in_part():
     for sign in (1, -1):  # either class the smaller one
         rows, labels = sign * X, sign * y
         problem = SmoothPairProblem(
-            blocks_of(rows, labels, 2), PairObjective(RAMP, subset=TopNegatives(max_false_positives=2), penalty=L2(0.1))
+            blocks_of(rows, labels, 2),
+            PairObjective(RAMP, top_negatives=TopNegatives(max_false_positives=2), penalty=L2(0.1)),
         )
         w = np.array([1.1])
         expected = top_ramp_objective(w, rows, labels, 0.1, 2.0)
@@ -243,9 +244,9 @@ def test_ties_at_the_boundary_count_in_part():
 def test_whole_share_is_all_pairs(classes):
     X, y = small(*classes)
     w = np.random.default_rng(1).normal(size=4)
-    point = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, subset=TopNegatives(1.0), penalty=L2(0.1))).evaluate(
-        w
-    )
+    point = SmoothPairProblem(
+        blocks_of(X, y), PairObjective(RAMP, top_negatives=TopNegatives(1.0), penalty=L2(0.1))
+    ).evaluate(w)
     value, gradient = ramp_objective(w, X, y, 0.1)
     assert point.value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(point.gradient, gradient, rtol=1e-9, atol=1e-12)
@@ -262,7 +263,7 @@ def test_the_bounds_on_rounding_grow_with_the_curvature_of_the_loss():
 def test_rounds_improve_on_both_starts():
     X, y = small(15, 60, shift=1.0, d=3)
     blocks = blocks_of(X, y, 2)
-    starts, passes = hinge_minima(blocks, PairObjective(RAMP, subset=TopNegatives(0.2), penalty=L2(1e-2)))
+    starts, passes = hinge_minima(blocks, PairObjective(RAMP, top_negatives=TopNegatives(0.2), penalty=L2(1e-2)))
     final = last(RampLBFGS().rounds(blocks, 1e-2, max_fpr=0.2))
     assert final.passes > passes
     for w in starts:

@@ -32,11 +32,11 @@ class ScaledRidge(Penalty):
         total = self.lam * SCALES + mu
         return points / total @ points.T, points @ (mu * centre / total)
 
-    def bound(self, height, slope, w):
-        return float(height - self.value(w))
+    def bound(self, offset, slope, w):
+        return float(offset - self.value(w))
 
     def bound_error(self, bound, w, bundle, rounding, weight_error):
-        return 1e-12 * bundle.height
+        return 1e-12 * bundle.offset
 
     def steepest_square(self, gradient):
         return float(gradient @ gradient)

@@ -97,7 +97,7 @@ def test_cutoff_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
     r = np.random.default_rng(1)
     X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
     y, weight = np.repeat([1, -1], [10, 60]), r.random(70)
-    problem = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.5)))
+    problem = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(top_negatives=TopNegatives(0.5)))
     problem.cuts.score(np.array([1.7]))
     scores, weights = 1.7 * X[10:, 0], weight[10:]
     for top_weight in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):
@@ -133,8 +133,8 @@ def test_the_fractions_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
     hinge = MeanHinge(offset + r.normal(size=9), r.uniform(0.5, 2.0, 9), 0.3)
-    soft = smooth_cutoff(cutoff_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights))
-    fractions = soft.fractions(scores)
+    smoothed = smooth_cutoff(cutoff_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights))
+    fractions = smoothed.fractions(scores)
     assert ((fractions >= 0.0) & (fractions <= 1.0)).all()
     assert (np.diff(fractions[np.argsort(scores)]) >= 0.0).all()
     assert fractions @ weights == pytest.approx(7.5, rel=1e-5 if offset else 1e-12)
@@ -148,8 +148,8 @@ def test_the_fractions_weigh_what_is_wanted(width, offset):
 
 def test_no_width_leaves_the_hard_cutoff():
     scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
-    hard, weigh = cutoff_of(scores, np.ones(9), 3.0), partial(weigh_bands, scores, np.ones(9))
-    assert smooth_cutoff(hard, hinge, 3.0, 0.0, weigh) is None
+    exact, weigh = cutoff_of(scores, np.ones(9), 3.0), partial(weigh_bands, scores, np.ones(9))
+    assert smooth_cutoff(exact, hinge, 3.0, 0.0, weigh) is None
 
 
 @pytest.mark.parametrize("scores", [[1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25], [1e17] * 4])
@@ -158,11 +158,13 @@ def test_a_band_within_the_rounding_of_the_scores_counts_the_rows_or_is_none(sco
     """All rows at the cutoff would count nothing, by rounding alone, and the cut would be of no rows."""
     scores, weights, hinge = np.array(scores), np.ones(4), MeanHinge(np.full(2, positives), np.ones(2), 0.3)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = smooth_cutoff(cutoff_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights))
-        assert soft is None or soft.fractions(scores).sum() >= 1.0
+        smoothed = smooth_cutoff(
+            cutoff_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights)
+        )
+        assert smoothed is None or smoothed.fractions(scores).sum() >= 1.0
 
 
-# ---- soft cutoffs of the highest-scoring negatives: the mean hinge, the fractions, and what Newton steps know of the ----
+# ---- smoothed cutoffs of the highest-scoring negatives: the mean hinge, the fractions, and what Newton steps know of the ----
 
 
 SCALES = st.sampled_from([1e-6, 1.0, 1e3, 1e8, 1e15])
@@ -222,9 +224,9 @@ def test_the_fractions_are_those_of_a_dual_point_whatever_the_scores(drawn, shar
     target = share * weights.sum()
     if target == 0.0:
         return
-    hard = cutoff_of(scores, weights, target)
-    soft = smooth_cutoff(hard, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
-    fractions = (soft or hard).fractions(scores)
+    exact = cutoff_of(scores, weights, target)
+    smoothed = smooth_cutoff(exact, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
+    fractions = (smoothed or exact).fractions(scores)
     assert ((fractions >= 0.0) & (fractions <= 1.0)).all()
     assert (np.diff(fractions[np.argsort(scores, kind="stable")]) >= 0.0).all()
     assert 0.5 * target <= fractions @ weights
@@ -259,9 +261,9 @@ def smoothed_gradient(X, y, weight, w, h, share, width):
 
 def at_a_point(X, y, weight, w, h, width, n_blocks=1):
     """Return the solver at w, and its drawn rows there, which are all."""
-    planes = CuttingPlanes(blocks_of(X, y, n_blocks, weight), PairObjective(subset=TopNegatives(0.4)), w)
+    planes = CuttingPlanes(blocks_of(X, y, n_blocks, weight), PairObjective(top_negatives=TopNegatives(0.4)), w)
     planes.cuts.pair_half_width, planes.cuts.cutoff_width = h, width
-    planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), follow=True)
+    planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), move_anyway=True)
     return planes, planes.samples.for_band(h, anew=False)[0]
 
 
@@ -365,8 +367,8 @@ def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch
 def test_a_band_narrower_than_the_rounding_of_the_mean_hinge_is_no_band(positives, negatives, h, width, target):
     """A positive at -1e15 makes the mean hinge so large that it does not rise over the band, which then had no scores."""
     scores, weights = np.array(negatives), np.ones(len(negatives))
-    hinge, hard = MeanHinge(np.array(positives), np.ones(len(positives)), h), cutoff_of(scores, weights, target)
-    assert smooth_cutoff(hard, hinge, target, width, partial(weigh_bands, scores, weights)) is None
+    hinge, exact = MeanHinge(np.array(positives), np.ones(len(positives)), h), cutoff_of(scores, weights, target)
+    assert smooth_cutoff(exact, hinge, target, width, partial(weigh_bands, scores, weights)) is None
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FilePart, Parsed
 from aucdist.data.formats.source_fields import RowFilter, SourceFields
-from aucdist.data.formats.table_form import TableForm
+from aucdist.data.formats.table_options import TableOptions
 from aucdist.data.formats.tables import parse_table
 from aucdist.data.formats.text import check_names, resolve_column
 from aucdist.data.storage import files
@@ -191,20 +191,20 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
     with _parquet_file(part, data) as (file, parquet):
         stored = _names(parquet, part.url)
         names = check_names(stored, part.where, source)
-        form, stored_as = TableForm.of(source, schema, names, part.where), dict(zip(names, stored, strict=True))
-        read, texts = ([stored_as[name] for name in columns] for columns in (form.columns, form.texts))
+        options, stored_as = TableOptions.of(source, schema, names, part.where), dict(zip(names, stored, strict=True))
+        read, texts = ([stored_as[name] for name in columns] for columns in (options.columns, options.texts))
         table, first, where = _matching(parquet, file, source, part, read, texts)
-        table = table.select(read).rename_columns(form.columns)
-        return parse_table(table, form, where, lambda row, _: f"{where}, row {row + first}")
+        table = table.select(read).rename_columns(options.columns)
+        return parse_table(table, options, where, lambda row, _: f"{where}, row {row + first}")
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
     """Parse the columns of an Arrow table. The other parameters and the errors are those of `parse_parquet`."""
     names = check_names(table.column_names, where, source)
-    form = TableForm.of(source, schema, names, where)
+    options = TableOptions.of(source, schema, names, where)
     table = filtered(table, source, where).rename_columns(names)
     where += f", where {source.where}" * (source.where is not None)
-    return parse_table(table, form, where, lambda row, _: f"{where}, row {row + 1}")
+    return parse_table(table, options, where, lambda row, _: f"{where}, row {row + 1}")
 
 
 def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Collection[str] = ()) -> pa.Table:

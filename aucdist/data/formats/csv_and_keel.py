@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.table_form import TableForm
+    from aucdist.data.formats.table_options import TableOptions
 
 
 BYTES_PARSED_FIRST = 2**16
@@ -199,7 +199,7 @@ class CsvText:
         return table.unify_dictionaries() if table.num_rows else table
 
 
-def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
+def parse_cells(text: CsvText, options: "TableOptions") -> Parsed:
     """Return lines of cells as a table. Each number is the one that Python's `float` reads from its text.
 
     Raises
@@ -211,11 +211,11 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
 
     from aucdist.data.formats.tables import as_numpy, parse_table
 
-    numbers, spelling = form.parsed_numbers, form.spelling
-    missing = spelling.number_words if form.missing else ()
-    columns = text.read(form.columns, () if spelling.thousands or spelling.symbols else numbers, missing)
+    numbers, spelling = options.parsed_numbers, options.spelling
+    missing = spelling.number_words if options.missing else ()
+    columns = text.read(options.columns, () if spelling.thousands or spelling.symbols else numbers, missing)
     # Above 2**53 the digits show whether a float64 can represent the number, and errors name values that are not finite.
-    most = min(2.0**53, float(np.finfo(form.dtype or "float64").max))
+    most = min(2.0**53, float(np.finfo(options.dtype or "float64").max))
     for i, name in enumerate(columns.column_names):
         if not pa.types.is_float64(columns[name].type):
             continue
@@ -223,7 +223,7 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
         # this is also true for NaN
         if not all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks):
             columns = columns.set_column(i, name, text.read([name], (), ())[name])
-    return parse_table(columns, form, text.where, text.place, are_cells=True)
+    return parse_table(columns, options, text.where, text.place, are_cells=True)
 
 
 class CsvFormat(TableFormat, LineFormat):
@@ -256,15 +256,15 @@ class CsvFormat(TableFormat, LineFormat):
 
     def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns. For a range of a file, which has no header, the names come from `part`."""
-        from aucdist.data.formats.table_form import TableForm
+        from aucdist.data.formats.table_options import TableOptions
 
         where, first_line, names = part.where, part.line, list(part.columns)
         data = as_utf8(data, where, self.source, first_line)
         if not names:
             names, start, first_line = csv_head(data, where, self.source)
             data = data[start:]
-        form = TableForm.of(self.source, self.schema, names, where)
-        return parse_cells(csv_text(data, where, self.source, names, first_line), form)
+        options = TableOptions.of(self.source, self.schema, names, where)
+        return parse_cells(csv_text(data, where, self.source, names, first_line), options)
 
 
 def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
@@ -341,7 +341,7 @@ class KeelFormat(FileFormat):
         partitioned data set are encoded alike. Without ``@inputs`` all other attributes are features; without
         ``@outputs`` the last attribute is the label.
         """
-        from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
+        from aucdist.data.formats.table_options import MISSING_CATEGORY, TableOptions
 
         source, schema, where = self.source, self.schema, part.where
         domains, roles, data, first_line = _keel_header(data, where)
@@ -355,18 +355,18 @@ class KeelFormat(FileFormat):
         inputs = roles.get("input") or [name for name in names if name not in outputs]
         if schema is not None:  # As with other tables, a model reads its own columns and ignores others.
             inputs = [name for name in schema.columns() if name in names]
-        form = TableForm.of(source.model_copy(update={"label": label}), schema, names, where)
+        options = TableOptions.of(source.model_copy(update={"label": label}), schema, names, where)
         others = {
             label,
-            form.groups,
-            form.cost,
+            options.groups,
+            options.cost,
             *(resolve_column(names, name, where, "drop") for name in source.drop or ()),
         }
         features = tuple(resolve_column(names, name, where, "@inputs") for name in inputs if name not in others)
-        texts = set(form.categorical)
+        texts = set(options.categorical)
         if schema is None:
             texts |= {name for name in features if domains[name]}
-        more = (MISSING_CATEGORY,) if form.missing else ()
+        more = (MISSING_CATEGORY,) if options.missing else ()
         allowed = {
             name: domain if name == label else (*domain, *more)
             for name, domain in domains.items()
@@ -382,8 +382,8 @@ class KeelFormat(FileFormat):
         return parse_cells(
             CsvText(lines, where, names, ",", quote, first_line=first_line),
             replace(
-                form, features=features, categorical=texts & set(features), guess=False,
-                allowed=allowed | dict(form.allowed),
+                options, features=features, categorical=texts & set(features), guess=False,
+                allowed=allowed | dict(options.allowed),
             ),
         )  # fmt: skip
 

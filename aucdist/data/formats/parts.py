@@ -19,8 +19,8 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, check_not_identifiers, feature_names
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
-from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
-from aucdist.data.label_sets import places, sets_of_topics
+from aucdist.data.formats.table_options import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
+from aucdist.data.label_sets import set_numbers, sets_of_topics
 from aucdist.data.labels import above_lowest, choose_classes, choose_positive
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
@@ -165,7 +165,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         )
     return Block.of(
         X, y, row_id=first_row + np.arange(len(y)), group=parsed.group, grade=grade, cost=cost,
-        code=places(parsed.labels, schema, where) if schema.classes else None,
+        code=set_numbers(parsed.labels, schema, where) if schema.classes else None,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from aucdist.data.formats import svmlight_kernels as kernels
 from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.table_form import is_finite_number
+from aucdist.data.formats.table_options import is_finite_number
 from aucdist.data.formats.tables import as_arrow, as_numpy
 from aucdist.data.formats.text import SHOWN_OF_TEXT, describe_bad_number, excerpt, is_number
 from aucdist.data.labels import Labels

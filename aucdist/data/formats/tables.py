@@ -12,14 +12,14 @@ from numpy import ndarray
 
 from aucdist.data.dataset import date_features
 from aucdist.data.formats.base import Parsed, Survey, Texts
-from aucdist.data.formats.table_form import (
+from aucdist.data.formats.table_options import (
     BOOLEANS,
     MISSING_CATEGORY,
     REMEDY,
     REMEDY_OF_LABELS,
     UNKNOWN_CATEGORY,
     ZERO_DATE,
-    TableForm,
+    TableOptions,
     category_key,
     check_not_dates,
     date_numbers,
@@ -37,14 +37,16 @@ SHOWN_OF_CELL = 40
 VALUES_IN_CACHE = 2**17  # values
 
 
-def parse_table(columns: pa.Table, form: TableForm, where: str, place: CellPlace, *, are_cells: bool = False) -> Parsed:
+def parse_table(
+    columns: pa.Table, options: TableOptions, where: str, place: CellPlace, *, are_cells: bool = False
+) -> Parsed:
     """Parse the columns of a table. Dates become numbers.
 
     Parameters
     ----------
     columns : pyarrow.Table
-        Those of ``form.columns``, and perhaps others.
-    form : TableForm
+        Those of ``options.columns``, and perhaps others.
+    options : TableOptions
     where : str
         Names the file in errors.
     place : CellPlace
@@ -56,20 +58,22 @@ def parse_table(columns: pa.Table, form: TableForm, where: str, place: CellPlace
     InputError
         If a number is invalid or not finite, or if a value is missing or not allowed. The message names the place.
     """
-    columns = columns.select(form.columns)
+    columns = columns.select(options.columns)
     if not are_cells:
         for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
             # A dictionary may contain values that no row has.
             plain = kind.value_type if pa.types.is_dictionary(kind) else kind
             if pa.types.is_null(plain):  # no row has a value, so the type is unknown
-                plain = pa.string() if name in form.texts else pa.float64()
+                plain = pa.string() if name in options.texts else pa.float64()
             if plain != kind:
                 columns = columns.set_column(i, name, columns.column(i).cast(plain))
-    reader = _TableReader(columns, form, where, place, are_cells)
-    if not form.guess:
+    reader = _TableReader(columns, options, where, place, are_cells)
+    if not options.guess:
         return reader.table()
-    texts = {name for name in form.numbers if name != form.cost and not reader.holds_numbers(columns[name], are_cells)}
-    table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
+    texts = {
+        name for name in options.numbers if name != options.cost and not reader.holds_numbers(columns[name], are_cells)
+    }
+    table = replace(reader, options=replace(options, categorical={*options.categorical, *texts})).table()
     check_not_dates(sorted(texts), table.texts, where)
     return table
 
@@ -157,36 +161,36 @@ class _TableReader:
     """Parses Arrow columns; see `parse_table`."""
 
     columns: pa.Table
-    form: TableForm
+    options: TableOptions
     where: str
     place: CellPlace
     are_cells: bool
 
     def table(self) -> Parsed:
         """Return the table."""
-        form, columns = self.form, self.columns
+        options, columns = self.options, self.columns
         for name in columns.column_names:
             if columns[name].null_count and not self._may_miss(name):
                 raise self._fault(
                     columns[name].is_null().to_numpy(),
                     name,
-                    f"the value is missing; {REMEDY_OF_LABELS if name == form.label else REMEDY}",
+                    f"the value is missing; {REMEDY_OF_LABELS if name == options.label else REMEDY}",
                 )
-        parsed_numbers = {name: self._numbers_of(name) for name in form.parsed_numbers}
-        cost = np.array(as_numpy(parsed_numbers[form.cost]), dtype=np.float64) if form.cost else None
-        single = all(pa.types.is_float32(parsed_numbers[name].type) for name in form.numbers)
-        kind = (form.dtype if self.are_cells else None) or ("float32" if form.numbers and single else "float64")
+        parsed_numbers = {name: self._numbers_of(name) for name in options.parsed_numbers}
+        cost = np.array(as_numpy(parsed_numbers[options.cost]), dtype=np.float64) if options.cost else None
+        single = all(pa.types.is_float32(parsed_numbers[name].type) for name in options.numbers)
+        kind = (options.dtype if self.are_cells else None) or ("float32" if options.numbers and single else "float64")
         texts: dict[str, Texts] = {}
         missing: dict[str, int] = {}
         unknown: dict[str, int] = {}
-        for name in form.texts:
+        for name in options.texts:
             texts[name], missing[name], unknown[name] = self._texts_of(name)
         features: list[str] = []
         pieces: list[Any] = []
         places: dict[str, int] = {}
-        for name in form.features:
-            if parts := form.dates.get(name):
-                dates = date_numbers(texts.pop(name), parts, form.date_format)
+        for name in options.features:
+            if parts := options.dates.get(name):
+                dates = date_numbers(texts.pop(name), parts, options.date_format)
                 pieces += map(as_arrow, dates.astype(kind).T)
                 features += date_features(name, parts)
                 continue
@@ -200,26 +204,26 @@ class _TableReader:
             for j, array in enumerate(batch.columns):
                 numbers[start : start + len(array), j] = as_numpy(array)
             start += batch.num_rows
-        if form.missing:
-            if len(words := form.spelling.missing_numbers):
+        if options.missing:
+            if len(words := options.spelling.missing_numbers):
                 for j in places.values():
                     numbers[np.isin(numbers[:, j], words), j] = np.nan
             counts = np.isnan(numbers).sum(axis=0)
             missing |= {name: int(counts[j]) for name, j in places.items()}
         group = None
-        if form.groups:
-            column = texts.pop(form.groups)
+        if options.groups:
+            column = texts.pop(options.groups)
             group = numbers_of_texts(column.categories)[column.codes]
         # Rows without labels, which are only scored, form one class.
-        labels = Labels.of(*texts.pop(form.label, Texts(np.zeros(columns.num_rows, np.int8), ("?",))))
+        labels = Labels.of(*texts.pop(options.label, Texts(np.zeros(columns.num_rows, np.int8), ("?",))))
         categories = {
-            name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
-            for name in form.features
-            if name in form.categorical
+            name: tuple(sorted(options.allowed.get(name, texts[name].categories)))
+            for name in options.features
+            if name in options.categorical
         }
         survey = Survey.of(
-            self.where, labels, single=kind == "float32" and numbers.shape[1] > 0, label=form.label, columns=tuple(features),
-            categories=categories, hashed=dict(form.hashed), dates=dict(form.dates), missing=_occurring(missing),
+            self.where, labels, single=kind == "float32" and numbers.shape[1] > 0, label=options.label, columns=tuple(features),
+            categories=categories, hashed=dict(options.hashed), dates=dict(options.dates), missing=_occurring(missing),
             unknown=_occurring(unknown),
         )  # fmt: skip
         return Parsed(survey, labels, numbers, texts, group, cost)
@@ -228,14 +232,14 @@ class _TableReader:
         """Return whether all values of a column are numbers, or mark missing values where these are allowed."""
         if not (are_cells and _is_text(column.type)):
             return is_numeric_type(column.type)
-        spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(distinct(column)[1])
+        spelling, texts = self.options.spelling, pc.utf8_trim_whitespace(distinct(column)[1])
         return all(
-            plain is not None or (self.form.missing and spelling.is_missing_number(text))
+            plain is not None or (self.options.missing and spelling.is_missing_number(text))
             for text, plain in zip(texts.to_pylist(), spelling.plain_numbers(texts).to_pylist(), strict=True)
         )
 
     def _may_miss(self, name: str) -> bool:
-        return self.form.missing and name in self.form.features
+        return self.options.missing and name in self.options.features
 
     def _fault(self, rows: ndarray, name: str, problem: str) -> InputError:
         """Return the error for the first of these rows."""
@@ -283,22 +287,22 @@ class _TableReader:
         """Return the numbers of a text column."""
         codes, cells = distinct(column)
         texts = pc.utf8_trim_whitespace(cells)
-        values = np.full(len(texts), np.nan, dtype=self.form.dtype or "float64")
-        plain_numbers = self.form.spelling.plain_numbers(texts).to_pylist()
+        values = np.full(len(texts), np.nan, dtype=self.options.dtype or "float64")
+        plain_numbers = self.options.spelling.plain_numbers(texts).to_pylist()
         for code, (text, plain) in enumerate(zip(texts.to_pylist(), plain_numbers, strict=True)):
             plain = plain or BOOLEANS.get(text.lower())
             if plain is not None:
                 with np.errstate(over="ignore"):
                     values[code] = float(plain)
-            if problem := _problem_with_cell(text, plain, values[code], self.form):
+            if problem := _problem_with_cell(text, plain, values[code], self.options):
                 raise self._fault(codes == code, name, problem)
         return as_arrow(values[codes])
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
         """Return a text column, and the numbers of missing values and of unknown categories in it."""
-        form, column = self.form, self.columns[name]
-        if name in form.dates and pa.types.is_temporal(column.type):
-            form = replace(form, date_format=None)  # that is for texts
+        options, column = self.options, self.columns[name]
+        if name in options.dates and pa.types.is_temporal(column.type):
+            options = replace(options, date_format=None)  # that is for texts
         if not _is_text(column.type):  # labels or categories of another type
             plain = plain_values(column)
             if plain is None:
@@ -316,13 +320,13 @@ class _TableReader:
                     raise self._fault(
                         codes == spelled.index("nan"),
                         name,
-                        f"the value is missing ('nan'); {REMEDY_OF_LABELS if name == form.label else REMEDY}",
+                        f"the value is missing ('nan'); {REMEDY_OF_LABELS if name == options.label else REMEDY}",
                     )
                 column = pa.chunked_array([pa.array(spelled, pa.string()).take(as_arrow(codes))])
         codes, texts = distinct(column)
         values: list[str] = []
         for code, text in enumerate([*texts.to_pylist(), *[MISSING_CATEGORY] * bool(column.null_count)]):
-            value, problem = _admitted(text.strip(), name, form)
+            value, problem = _admitted(text.strip(), name, options)
             if problem:
                 raise self._fault(codes == code, name, problem)
             values.append(value)
@@ -331,14 +335,14 @@ class _TableReader:
             sum(int(count) for value, count in zip(values, counts, strict=True) if value == kind)
             for kind in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
         )
-        if MISSING_CATEGORY not in form.allowed.get(name, (MISSING_CATEGORY,)):
-            if unknown and form.unknown == "as-missing":
+        if MISSING_CATEGORY not in options.allowed.get(name, (MISSING_CATEGORY,)):
+            if unknown and options.unknown == "as-missing":
                 raise InputError(
                     f"column {name!r} has {unknown} values that are unknown categories. `unknown: as-missing` treats them as "
                     "missing values, but this column had no missing values in training: use `unknown: ignore`"
                 )
             values = [UNKNOWN_CATEGORY if value == MISSING_CATEGORY else value for value in values]
-        elif form.unknown == "as-missing":
+        elif options.unknown == "as-missing":
             values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
         ordered = sorted(set(values))
         position = {value: i for i, value in enumerate(ordered)}
@@ -350,7 +354,7 @@ def _occurring(counts: dict[str, int]) -> dict[str, int]:
     return {name: n for name, n in counts.items() if n}
 
 
-def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableForm) -> str | None:
+def _problem_with_cell(cell: str, plain: str | None, value: float, options: TableOptions) -> str | None:
     """Return what is wrong with a cell of a column of numbers, if anything.
 
     Parameters
@@ -360,18 +364,18 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableFo
         The number as Python writes it; None if the cell is no number.
     value : float
         What it became.
-    form : TableForm
+    options : TableOptions
     """
-    spelling = form.spelling
+    spelling = options.spelling
     if plain is not None:
         problem = describe_bad_number(plain.encode(), value)
         if problem == BEYOND_EXACT:
             problem += REMEDY_EXACT
         elif problem and math.isfinite(float(plain)):
-            problem = f"is too large for {form.dtype}; read it as float64"
+            problem = f"is too large for {options.dtype}; read it as float64"
         return problem and f"{cell[:SHOWN_OF_CELL]!r} {problem}"
     if spelling.is_missing_number(cell):
-        return None if form.missing else f"the value is missing ({cell!r}); {REMEDY}"
+        return None if options.missing else f"the value is missing ({cell!r}); {REMEDY}"
     if cell.lower().lstrip("+-") in ("inf", "infinity"):
         return f"{cell[:SHOWN_OF_CELL]!r} is not finite"
     if not spelling.plain and is_finite_number(cell):
@@ -388,32 +392,32 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, form: TableFo
     return f"{cell[:SHOWN_OF_CELL]!r} is not a number; {remedy}"
 
 
-def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
+def _admitted(value: str, name: str, options: TableOptions) -> tuple[str, str | None]:
     """Return the category that a text of a column counts as, and what is wrong with it, if anything."""
-    known = form.spellings.get(name)
+    known = options.spellings.get(name)
     if known is not None:
         value = known.get(value) or known.get(category_key(value)) or value
         if value in known:
             return value, None
-    is_label, is_date = name in (form.label, form.groups), name in form.dates
-    may_miss = form.missing and not is_label
-    is_missing = form.spelling.is_missing(value, label=is_label) or (is_date and ZERO_DATE.match(value) is not None)
+    is_label, is_date = name in (options.label, options.groups), name in options.dates
+    may_miss = options.missing and not is_label
+    is_missing = options.spelling.is_missing(value, label=is_label) or (is_date and ZERO_DATE.match(value) is not None)
     if is_missing and not may_miss:
-        return value, f"the value is missing ({value!r}); {REMEDY_OF_LABELS if name == form.label else REMEDY}"
+        return value, f"the value is missing ({value!r}); {REMEDY_OF_LABELS if name == options.label else REMEDY}"
     if is_missing or (may_miss and value == MISSING_CATEGORY):
-        if known is None or MISSING_CATEGORY in known or form.unknown == "ignore":
+        if known is None or MISSING_CATEGORY in known or options.unknown == "ignore":
             return MISSING_CATEGORY, None
         return value, (
             "the value is missing, but no training row had a missing value in this column; fill it in, remove the row, or give "
             "`unknown: ignore`, so that the row has none of the known categories"
         )
     if is_date:
-        return value, problem_with_date(value, form.date_format)
+        return value, problem_with_date(value, options.date_format)
     if known is None:
         return value, None
-    if form.unknown != "error" and not is_label:
+    if options.unknown != "error" and not is_label:
         return UNKNOWN_CATEGORY, None
     return (
         value,
-        f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}. Correct it, or give `unknown: ignore`",
+        f"unknown category {value[:80]!r}; known: {listed(options.allowed[name])}. Correct it, or give `unknown: ignore`",
     )

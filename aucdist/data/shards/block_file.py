@@ -25,7 +25,7 @@ LIST_COLUMNS = ("indices", "values")
 
 
 @dataclass(frozen=True)
-class Form:
+class BlockSchema:
     """The properties that all blocks of a data set share.
 
     Attributes
@@ -37,7 +37,7 @@ class Form:
     n_features : int
     weighted : bool
     grouped, graded, costed, coded : bool
-        Whether rows have a group, a grade, a cost, and the place of their set of classes.
+        Whether rows have a group, a grade, a cost, and the number of their set of classes.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -52,14 +52,14 @@ class Form:
     coded: bool = False
 
     @classmethod
-    def of(cls, block: Block) -> "Form":
-        """Return the form of a block."""
+    def of(cls, block: Block) -> "BlockSchema":
+        """Return the schema of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
         present = (getattr(block, name) is not None for name in ROW_COLUMNS)
         return cls(layout, str(block.rows.values.dtype), block.n_features, *present)
 
     @property
-    def side(self) -> list[str]:
+    def row_columns(self) -> list[str]:
         """The columns of `ROW_COLUMNS` that the rows have."""
         present = self.weighted, self.grouped, self.graded, self.costed, self.coded
         return list(compress(ROW_COLUMNS, present))
@@ -69,7 +69,7 @@ class Form:
         item = pa.field("element", pa.from_numpy_dtype(self.dtype), nullable=False)
         index = pa.field("element", pa.int32(), nullable=False)
         kinds = {"label": pa.int8(), "row_id": pa.int64()}
-        kinds |= {name: pa.from_numpy_dtype(ROW_COLUMNS[name]) for name in self.side}
+        kinds |= {name: pa.from_numpy_dtype(ROW_COLUMNS[name]) for name in self.row_columns}
         if self.layout == "csr":
             kinds["indices"] = pa.list_(index)
         kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
@@ -90,10 +90,10 @@ def to_table(block: Block) -> pa.Table:
     InputError
         If a CSR block has more stored values than a list column may have.
     """
-    form = Form.of(block)
-    columns = form.columns()
+    schema = BlockSchema.of(block)
+    columns = schema.columns()
     arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
-    arrays |= {name: pa.array(getattr(block, name)) for name in form.side}
+    arrays |= {name: pa.array(getattr(block, name)) for name in schema.row_columns}
     values, kind = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1)), columns.field("values").type
     if isinstance(block.rows, CsrRows):
         if len(values) > MAX_STORED:
@@ -118,13 +118,13 @@ def to_parquet(block: Block) -> bytes:
     return out.getvalue()
 
 
-def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
+def from_parquet(data: pa.Buffer, schema: BlockSchema, index: int) -> Block:
     """Return the block that `to_parquet` wrote.
 
     Parameters
     ----------
     data : pyarrow.Buffer
-    form : Form
+    schema : BlockSchema
     index : int
         The block's number in its data set.
 
@@ -136,21 +136,22 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
         If the bytes are no Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
-    if not file.schema_arrow.equals(form.columns()):
+    if not file.schema_arrow.equals(schema.columns()):
         raise InputError(
-            f"its columns are {_types_text(file.schema_arrow)}, but {_types_text(form.columns())} are expected"
+            f"its columns are {_types_text(file.schema_arrow)}, but {_types_text(schema.columns())} are expected"
         )
-    if form.layout == "csr":
-        return from_table(file.read(use_threads=False), form, index)
+    if schema.layout == "csr":
+        return from_table(file.read(use_threads=False), schema, index)
     # Arrow takes several times the memory of the values while it decodes a column of lists, and new memory is slow.
-    columns, values, end = form.columns(), np.empty(file.metadata.num_rows * form.n_features, form.dtype), 0
+    columns, end = schema.columns(), 0
+    values = np.empty(file.metadata.num_rows * schema.n_features, schema.dtype)
     for batch in file.iter_batches(ROWS_AT_ONCE, columns=["values"], use_threads=False):
-        begin, end = end, end + batch.num_rows * form.n_features
+        begin, end = end, end + batch.num_rows * schema.n_features
         values[begin:end] = batch["values"].flatten()
     lists = pa.FixedSizeListArray.from_arrays(pa.array(values), type=columns.field("values").type)
     return from_table(
         file.read(columns=columns.names[:-1], use_threads=False).append_column(columns.field("values"), lists),
-        form,
+        schema,
         index,
     )
 
@@ -159,7 +160,7 @@ def _types_text(columns: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in columns)
 
 
-def from_table(table: pa.Table, form: Form, index: int) -> Block:
+def from_table(table: pa.Table, schema: BlockSchema, index: int) -> Block:
     """Return the block of a table that `to_table` made. Its arrays are views of the table.
 
     Raises
@@ -173,15 +174,15 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
     }
     values = columns["values"].flatten().to_numpy(zero_copy_only=False)
     rows: Rows
-    if form.layout == "dense":
-        rows = DenseRows(values.reshape(table.num_rows, form.n_features))
+    if schema.layout == "dense":
+        rows = DenseRows(values.reshape(table.num_rows, schema.n_features))
     else:
         offsets, ends = (columns[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
         features = columns["indices"].flatten().to_numpy(zero_copy_only=False)
         # the kernels do not check indices before they write
-        in_range = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
+        in_range = len(features) == 0 or 0 <= features.min() <= features.max() < schema.n_features
         if not in_range or not np.array_equal(np.diff(offsets), np.diff(ends)):
-            raise InputError(f"its indices do not address {len(values)} values in rows of {form.n_features} features")
-        rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
-    side = {name: arrays[name] for name in form.side}
-    return Block(rows, arrays["label"], arrays["row_id"], index=index, **side)
+            raise InputError(f"its indices do not address {len(values)} values in rows of {schema.n_features} features")
+        rows = CsrRows(values, features, offsets - offsets[0], schema.n_features)
+    row_columns = {name: arrays[name] for name in schema.row_columns}
+    return Block(rows, arrays["label"], arrays["row_id"], index=index, **row_columns)

@@ -29,7 +29,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.own_files import NO_MORE_KEYS, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.shards.block_file import (
-    Form,
+    BlockSchema,
     block_bytes,
     from_parquet,
     to_parquet,
@@ -87,13 +87,13 @@ class Shard(StoredFile):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description of a sharded data set. In the file, the fields of `form` and `schema` are at the top level.
+    """The description of a sharded data set. In the file, the fields of `block_schema` and `schema` are at the top level.
 
     Attributes
     ----------
     format : int
         Version of the layout on disk.
-    form : Form
+    block_schema : BlockSchema
         What its blocks have in common.
     schema : Schema
         Without the names of the features, which are in a file of their own (`read_schema`).
@@ -112,7 +112,7 @@ class Manifest:
     __pydantic_config__ = NO_MORE_KEYS
 
     format: int
-    form: Form
+    block_schema: BlockSchema
     schema: Schema
     n_samples: Count
     n_pos: Count
@@ -130,8 +130,8 @@ class Manifest:
     def sizes(self) -> Json:
         """Return the layout, the type of the values, and the number of shards and their bytes, as JSON values."""
         return {
-            "layout": self.form.layout,
-            "dtype": self.form.dtype,
+            "layout": self.block_schema.layout,
+            "dtype": self.block_schema.dtype,
             "shards": len(self.shards),
             "bytes": sum(shard.size for shard in self.shards),
             "memory": sum(shard.memory for shard in self.shards),
@@ -145,7 +145,7 @@ class Manifest:
 def commit(
     url: str,
     schema: Schema,
-    form: Form,
+    block_schema: BlockSchema,
     shards: Sequence[Shard],
     *,
     origin: Json | None = None,
@@ -163,10 +163,10 @@ def commit(
     features = StoredFile.of(data, "features")
     files.write_bytes(f"{url}/{features.file}", data)
     manifest = Manifest(
-        FORMAT, form, replace(schema, feature_names=()), *_totals(shards), origin or {}, features, tuple(shards)
+        FORMAT, block_schema, replace(schema, feature_names=()), *_totals(shards), origin or {}, features, tuple(shards)
     )
     content = asdict(manifest)
-    content |= content.pop("form") | content.pop("schema")
+    content |= content.pop("block_schema") | content.pop("schema")
     for key in ("url", "feature_names", "dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
         if not content[key]:
             del content[key]  # the form that older versions read
@@ -228,7 +228,7 @@ def _generation(url: str) -> Manifest:
         raise InputError(f"{where} has format {version}, which is too old to be read; shard the data again")
     content: Json = parse_any(data, where)
     content["feature_names"] = ()
-    for key, kind in {"form": Form, "schema": Schema}.items():
+    for key, kind in {"block_schema": BlockSchema, "schema": Schema}.items():
         content[key] = {f.name: content.pop(f.name) for f in fields(kind) if f.name in content}
     manifest = replace(parse_checked(json.dumps(content).encode(), Manifest, where), url=url)
     shards = manifest.shards
@@ -257,9 +257,9 @@ def read_schema(manifest: Manifest) -> Schema:
         raise InputError(f"{where} is truncated or altered: its checksum is not the one in the manifest. {SHARD_AGAIN}")
     with as_input_error(f"{where} is not a valid Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    if table.num_rows != manifest.form.n_features:
+    if table.num_rows != manifest.block_schema.n_features:
         raise InputError(
-            f"{where} has {table.num_rows} features, but the manifest says {manifest.form.n_features}. {SHARD_AGAIN}"
+            f"{where} has {table.num_rows} features, but the manifest says {manifest.block_schema.n_features}. {SHARD_AGAIN}"
         )
     if "name" not in table.column_names or table["name"].type != pa.string() or table["name"].null_count:
         raise InputError(f"{where} is damaged: it has no column of names. {SHARD_AGAIN}")
@@ -291,7 +291,9 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
         If the folder is not writable or cannot be reached.
     """
     url = url.rstrip("/")
-    return commit(url, schema, Form.of(blocks[0]), [write_shard(block, url, i) for i, block in enumerate(blocks)])
+    return commit(
+        url, schema, BlockSchema.of(blocks[0]), [write_shard(block, url, i) for i, block in enumerate(blocks)]
+    )
 
 
 def write_shard(block: Block, url: str, index: int) -> Shard:
@@ -340,7 +342,7 @@ def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
             f"{where} is truncated or altered: its size or checksum is not the one in the manifest. {SHARD_AGAIN}"
         )
     try:
-        block = from_parquet(data, manifest.form, index)
+        block = from_parquet(data, manifest.block_schema, index)
     except InputError as e:
         raise InputError(f"{where} is damaged: {e}. {SHARD_AGAIN}") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
@@ -389,7 +391,7 @@ def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
         return "a grade is not finite"
     n_sets = len(manifest.schema.sets or manifest.schema.classes)
     if block.code is not None and not ((block.code >= 0) & (block.code < n_sets)).all():
-        return f"the place of a row's set of classes is not among the {n_sets} of the manifest"
+        return f"the number of a row's set of classes is not among the {n_sets} of the manifest"
     if (block.row_id < 0).any() or len(np.unique(block.row_id)) < block.n_samples:
         return "row ids are negative, or two rows have the same"
     if block_bytes(block) != shard.memory:

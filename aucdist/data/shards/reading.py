@@ -23,7 +23,7 @@ from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectatio
 from aucdist.data.formats.parts import StoredPart, check_features, encode, resolve_source_and_schema
 from aucdist.data.labels import listed
 from aucdist.data.own_files import NO_MORE_KEYS, Count, Sha256, json_digest, read_json, write_json
-from aucdist.data.shards.block_file import Form
+from aucdist.data.shards.block_file import BlockSchema
 from aucdist.data.shards.manifest import Manifest, manifest_of, read_manifest, read_schema, read_shard
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -48,7 +48,7 @@ class BlockReader:
     ----------
     source : Source
         The source, with `layout` and `dtype` resolved.
-    form : Form
+    block_schema : BlockSchema
         The properties that all blocks share.
     rows, positives : tuple of int
         The numbers of rows and of positives of each block.
@@ -74,7 +74,7 @@ class BlockReader:
 
     source: Source
     schema: Schema
-    form: Form
+    block_schema: BlockSchema
     rows: tuple[Count, ...]
     positives: tuple[Count, ...]
     memory: Count
@@ -263,7 +263,7 @@ def open_rows(
     """
     if manifest := manifest_of(source):
         stored, shards, name = read_schema(manifest), manifest.shards, name or files.shown(manifest.folder)
-        check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
+        check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.block_schema.n_features})
         if schema is not None:
             check_features(stored.feature_names, schema, name)
             if labelled:
@@ -278,7 +278,8 @@ def open_rows(
                     )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
         return BlockReader(
-            source, stored, manifest.form, rows, positives, sum(shard.memory for shard in shards), {}, shards_digest(manifest),
+            source, stored, manifest.block_schema, rows, positives, sum(shard.memory for shard in shards), {},
+            shards_digest(manifest),
             (), manifest.url,
         )  # fmt: skip
     source = source.pinned()
@@ -327,19 +328,22 @@ def _survey(
     source, schema = resolve_source_and_schema(source, total, schema, labelled, name or source.display_name)
     grouped = source.groups is not None or source.qid == "use"
     graded, costed, width = source.labels == "grades", source.cost_column is not None, len(schema.feature_names)
-    form = Form(source.layout, str(source.dtype), width, False, grouped, graded, costed, bool(schema.classes))
-    item = np.dtype(form.dtype).itemsize
-    if form.layout == "dense":  # the bytes of values, labels and row ids
-        memory = total.rows * (form.n_features * item + 9)
+    block_schema = BlockSchema(
+        source.layout, str(source.dtype), width, False, grouped, graded, costed, bool(schema.classes)
+    )
+    item = np.dtype(block_schema.dtype).itemsize
+    if block_schema.layout == "dense":  # the bytes of values, labels and row ids
+        memory = total.rows * (block_schema.n_features * item + 9)
     else:
-        memory = (total.stored or total.rows * form.n_features) * (item + 4) + total.rows * 17
+        memory = (total.stored or total.rows * block_schema.n_features) * (item + 4) + total.rows * 17
     rows = tuple(part.rows for part in surveys)
     starts = accumulate(rows, initial=0)
     numbered = tuple(replace(part, row=start) for part, start in zip(parts, starts, strict=False))
     positives = tuple(part.n_rows_of(schema.positive) for part in surveys)
     return BlockReader(
-        source, schema, form, rows, positives, memory, total.classes, "", numbered, "", total.missing, total.unknown
-    ), kept
+        source, schema, block_schema, rows, positives, memory, total.classes, "", numbered, "", total.missing,
+        total.unknown
+    ), kept  # fmt: skip
 
 
 def fingerprint_of(source: Source) -> str:

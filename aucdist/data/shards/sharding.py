@@ -38,7 +38,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import NO_MORE_KEYS, Count, T, json_digest, read_json, write_json
-from aucdist.data.shards.block_file import Form, from_table, to_table
+from aucdist.data.shards.block_file import BlockSchema, from_table, to_table
 from aucdist.data.shards.manifest import (
     CURRENT,
     FORMAT,
@@ -354,7 +354,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
             raise InputError(
                 f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"
             )
-        block = from_table(pa.concat_tables(tables), job.reader.form, index)
+        block = from_table(pa.concat_tables(tables), job.reader.block_schema, index)
         del tables
         block = block.take(np.argsort(hash_ids(block.row_id, job.seed)), index=index)
         shard = write_shard(block, job.target, index)
@@ -377,7 +377,7 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     """
     manifest = _committed(job.target, job.origin["key"])
     if manifest is None or list(manifest.shards) != list(shards):
-        manifest = commit(job.target, job.reader.schema, job.reader.form, shards, origin=job.origin)
+        manifest = commit(job.target, job.reader.schema, job.reader.block_schema, shards, origin=job.origin)
     _remove_work(job.work)
     return manifest
 
@@ -483,5 +483,5 @@ class Simulation:
     def commit(self, url: str, shards: Sequence[Shard]) -> Manifest:
         """Write the manifest of all shards, which makes them the data set in the folder."""
         schema = Schema(tuple(f"x{i}" for i in range(1, self.features + 1)), "y", ("1",), ("-1",), {})
-        form = Form("dense", self.dtype, self.features, False)
-        return commit(url, schema, form, shards, origin={"simulated": asdict(self)})
+        block_schema = BlockSchema("dense", self.dtype, self.features, False)
+        return commit(url, schema, block_schema, shards, origin={"simulated": asdict(self)})

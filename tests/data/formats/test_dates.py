@@ -10,7 +10,7 @@ from support.parts import all_blocks
 from support.sharded import shard_data
 
 from aucdist.data.dataset import PARTS
-from aucdist.data.formats.table_form import are_dates, parse_date
+from aucdist.data.formats.table_options import are_dates, parse_date
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source

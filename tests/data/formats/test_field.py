@@ -17,7 +17,7 @@ from support.parts import all_blocks
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.table_form import category_key
+from aucdist.data.formats.table_options import category_key
 from aucdist.data.formats.text import found_encoding, resolve_column
 from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import open_rows, read

@@ -7,7 +7,7 @@ from support.parts import in_parts
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.labels import group_numbers, numbers_of_texts
-from aucdist.data.shards.block_file import Form, from_table, to_table
+from aucdist.data.shards.block_file import BlockSchema, from_table, to_table
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
@@ -140,7 +140,7 @@ def test_costs_travel_beside_the_features(tmp_path, kind):
     assert data.block.X.dtype == (np.float32 if kind == "parquet" else np.float64)  # whatever type the costs have
     blocks = in_parts(source, 4)
     np.testing.assert_array_equal(stacked(blocks).cost, data.block.cost)
-    form = Form.of(data.block)
+    form = BlockSchema.of(data.block)
     assert form.costed
     np.testing.assert_array_equal(
         from_table(to_table(data.block), form, 0).take(np.arange(9)).cost, data.block.cost[:9]

@@ -18,7 +18,7 @@ from support.tables import table_beside
 from aucdist.data.dataset import Schema
 from aucdist.data.formats import csv_and_keel
 from aucdist.data.formats.csv_and_keel import CsvText, parse_cells
-from aucdist.data.formats.table_form import PLAIN, Spelling, TableForm
+from aucdist.data.formats.table_options import PLAIN, Spelling, TableOptions
 from aucdist.data.formats.text import BLANKS
 from aucdist.data.own_files import parse_checked
 from aucdist.data.shards.reading import open_rows, read
@@ -301,7 +301,7 @@ def test_it_reads_what_the_csv_module_writes(rows, separator, quoting, end, quot
 @example('"",""\n"""",""', ",", False)
 def test_pyarrow_and_plain_python_read_the_same(data, separator, keep):
     text = text_of(data + "\n", "ab", separator=separator)
-    form = TableForm("b", ("a",), missing=keep)
+    form = TableOptions("b", ("a",), missing=keep)
 
     def outcome(text):
         try:
@@ -321,11 +321,11 @@ def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
     ]  # fmt: skip
     expected = [-8.0 if cell == "(8)" else float(cell) for cell in numbers]
     data = "".join(f"{cell},y\n" for cell in numbers)
-    assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
+    assert parse_cells(text_of(data, "ab"), TableOptions("b", ("a",))).X[:, 0].tolist() == expected
     monkeypatch.setattr(
         csv_and_keel, "BYTES_PARSED_FIRST", 4
     )  # the head is tried first, and holds none of the odd ones
-    assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
-    rounded = parse_cells(text_of("0.1,y\n", "ab"), TableForm("b", ("a",), dtype="float32")).X
+    assert parse_cells(text_of(data, "ab"), TableOptions("b", ("a",))).X[:, 0].tolist() == expected
+    rounded = parse_cells(text_of("0.1,y\n", "ab"), TableOptions("b", ("a",), dtype="float32")).X
     assert rounded.dtype == np.float32
     assert rounded[0, 0] == np.float32(0.1)

@@ -13,7 +13,7 @@ from support.scratch_room import watch_parts
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.own_files import read_json, write_json
-from aucdist.data.shards.block_file import Form, block_bytes
+from aucdist.data.shards.block_file import BlockSchema, block_bytes
 from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import BlockReader, open_rows, read
 from aucdist.data.sources import Source
@@ -81,8 +81,8 @@ def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
     assert [b.index for b in blocks] == list(range(opening.n_blocks))
     assert opening.rows == tuple(b.n_samples for b in blocks)
     assert opening.positives == tuple(int((b.y == 1).sum()) for b in blocks)
-    assert {Form.of(b) for b in blocks} == {opening.form}
-    slack = 8 * len(blocks) if opening.form.layout == "csr" else 0  # each block has one offset more than rows
+    assert {BlockSchema.of(b) for b in blocks} == {opening.block_schema}
+    slack = 8 * len(blocks) if opening.block_schema.layout == "csr" else 0  # each block has one offset more than rows
     assert opening.memory + slack == sum(map(block_bytes, blocks))
     if n_parts == 8 and name not in ("packed.gz", "embedded"):
         assert opening.n_blocks > 3
@@ -90,7 +90,11 @@ def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
 
 def test_shards_are_opened_as_they_are(source):
     opening = open_rows(source("shards"))
-    assert (opening.rows, opening.n_samples, opening.form) == ((20, 10), 30, Form("dense", "float64", 4, False))
+    assert (opening.rows, opening.n_samples, opening.block_schema) == (
+        (20, 10),
+        30,
+        BlockSchema("dense", "float64", 4, False),
+    )
     assert opening.schema == read(source("csv")).schema
     assert opening.read(1).row_id.tolist() == list(range(20, 30))
     assert opening.memory == sum(block_bytes(opening.read(i)) for i in (0, 1))

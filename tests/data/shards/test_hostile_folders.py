@@ -17,7 +17,7 @@ from support.sharded import commit_manifest, contents, current_manifest, shard_d
 from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.shards import sharding
-from aucdist.data.shards.block_file import Form
+from aucdist.data.shards.block_file import BlockSchema
 from aucdist.data.shards.manifest import (
     CURRENT,
     StoredFile,
@@ -207,7 +207,7 @@ def blocks_with(sparse=False, **arrays):
 
 def data_set(folder, block, **changes):
     """Write a block as a data set of one shard, with another entry in the manifest."""
-    form = Form.of(block)
+    form = BlockSchema.of(block)
     shard = write_shard(block, str(folder), 0)
     changed = type(shard)(**vars(shard) | {k: v(shard) if callable(v) else v for k, v in changes.items()})
     return commit(str(folder), SCHEMA, form, [changed]).url

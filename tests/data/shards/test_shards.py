@@ -70,7 +70,7 @@ def test_any_floats_come_back_bit_by_bit(tmp_path_factory, sizes, d, sparse, dty
     write_shards(blocks, schema, f"file://{url}/set/")
     manifest = read_manifest(f"{url}/set")
     assert read_schema(manifest) == schema
-    form, n_pos = manifest.form, sum(int((b.y == 1).sum()) for b in blocks)
+    form, n_pos = manifest.block_schema, sum(int((b.y == 1).sum()) for b in blocks)
     assert (form.layout, form.dtype, form.n_features) == ("csr" if sparse else "dense", np.dtype(dtype).name, d)
     assert (manifest.n_samples, manifest.n_pos, manifest.n_neg) == (sum(sizes), n_pos, sum(sizes) - n_pos)
     assert [shard.rows for shard in manifest.shards] == sizes
@@ -235,7 +235,7 @@ def test_shards_hold_the_simulated_rows(tmp_path):
     simulation = Simulation(25, 3, 0.4, rows_per_shard=10, dtype="float32", seed=4)
     url = str(tmp_path)
     manifest = simulation.commit(url, [simulation.write(url, i) for i in range(simulation.n_shards)])
-    assert (manifest.n_samples, manifest.form.n_features, manifest.form.dtype) == (25, 3, "float32")
+    assert (manifest.n_samples, manifest.block_schema.n_features, manifest.block_schema.dtype) == (25, 3, "float32")
     assert read_schema(manifest).feature_names == ("x1", "x2", "x3")
     blocks = [read_shard(url, i) for i in range(3)]
     assert [b.row_id.tolist() for b in blocks] == [list(range(10)), list(range(10, 20)), list(range(20, 25))]

@@ -195,11 +195,11 @@ def is_finite_number(text: str) -> bool:
     return is_number(text) and math.isfinite(float(text))
 
 
-def parse_date(text: str, form: str | None) -> datetime | None:
-    """Parse a date in a `strptime` format, or in ISO 8601 if `form` is None. Return None if the text is not a date."""
+def parse_date(text: str, date_format: str | None) -> datetime | None:
+    """Parse a date in a `strptime` format, or in ISO 8601 if `date_format` is None. Return None if the text is not a date."""
     try:
-        if form is not None:
-            return datetime.strptime(text, form)  # dates without a time zone are taken as UTC
+        if date_format is not None:
+            return datetime.strptime(text, date_format)  # dates without a time zone are taken as UTC
         return datetime.fromisoformat(text) if ISO_DATE.fullmatch(text) else None
     except (ValueError, OverflowError):
         return None
@@ -225,19 +225,25 @@ def check_not_dates(names: Sequence[str], texts: Mapping[str, "Texts"], where: s
             )
 
 
-def problem_with_date(text: str, form: str | None) -> str | None:
+def problem_with_date(text: str, date_format: str | None) -> str | None:
     """Describe what is wrong with a cell of a date column, and which `date_format` would read it; None if it is valid."""
-    if parse_date(text, form) is not None:
+    if parse_date(text, date_format) is not None:
         return None
-    expected = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
+    expected = (
+        f"a date of the format {date_format!r}" if date_format else "a date as ISO 8601 writes it, such as 2025-01-31"
+    )
     fitting = next((other for other in (*DATE_FORMATS, *COMPACT_FORMATS) if parse_date(text, other) is not None), None)
     hint = (
-        f"; give `date_format: '{fitting}'`" if fitting else "; other spellings need `date_format`" if not form else ""
+        f"; give `date_format: '{fitting}'`"
+        if fitting
+        else ""
+        if date_format
+        else "; other spellings need `date_format`"
     )
     return f"{text[:40]!r} is not {expected}{hint}"
 
 
-def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None) -> np.ndarray:
+def date_numbers(column: "Texts", parts: Sequence[DatePart], date_format: str | None) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); NaN if the date is missing.
 
     Parameters
@@ -246,13 +252,13 @@ def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None) -
         Valid dates by `problem_with_date`, and `MISSING_CATEGORY`.
     parts : sequence of DatePart
         Some of `PARTS`.
-    form : str or None
+    date_format : str or None
         As for `parse_date`.
     """
     rows = []
     for text in column.categories:
         values = dict.fromkeys(PARTS, math.nan)
-        if text != MISSING_CATEGORY and (date := parse_date(text, form)) is not None:
+        if text != MISSING_CATEGORY and (date := parse_date(text, date_format)) is not None:
             since = (date if date.tzinfo else date.replace(tzinfo=UTC)) - EPOCH
             values = {
                 "year": date.year, "month": date.month, "weekday": date.weekday(), "hour": date.hour + date.minute / 60,
@@ -263,7 +269,7 @@ def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None) -
 
 
 @dataclass(frozen=True)
-class TableForm:
+class TableOptions:
     """How the columns of a table are read.
 
     Attributes
@@ -314,8 +320,8 @@ class TableForm:
     cost: str = ""
 
     @classmethod
-    def of(cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> "TableForm":
-        """Return the form that a source describes.
+    def of(cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> "TableOptions":
+        """Return the options that a source describes.
 
         Parameters
         ----------
