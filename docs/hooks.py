@@ -1,34 +1,17 @@
-"""Hooks of the documentation build: formulae, and parameters as docstrings write them.
+"""Hooks of the documentation build: formulae, and parameters as docstrings write them."""
 
-Inherited parameters are printed by the package itself, which runs in another environment than MkDocs: AUCDIST_PYTHON names its
-interpreter.
-"""
-
-import json
-import os
 import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 from formulae import with_formulae
-from griffe import Class, Docstring, DocstringSectionKind, ExprName, Extension, Function, GriffeLoader, Module, Object
+from griffe import Class, DocstringSectionKind, ExprName, Extension, Function, GriffeLoader, Object
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
-HERE = Path(__file__).resolve().parent
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:
     """Make the formulae of a page into MathML."""
     return with_formulae(markdown)
-
-
-def output_of(script: Path) -> str:
-    """Return the standard output of a script of this project; a warning is an error."""
-    python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
-    environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    done = subprocess.run([python, script], env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return done.stdout
 
 
 class Plain(Extension):
@@ -60,11 +43,3 @@ class Plain(Extension):
                         described.value = own.default
                         if str(described.annotation) in of_signature:
                             described.annotation = own.annotation
-
-    def on_package(self, *, pkg: Module, loader: GriffeLoader, **kwargs: Any) -> None:
-        """Put inherited parameters, which the code alone does not show, in their place."""
-        for path, text in json.loads(output_of(HERE / "estimators.py")).items():
-            described = pkg[path.removeprefix("aucdist.")]
-            parser = {"parser": described.docstring.parser, "parser_options": described.docstring.parser_options}
-            described.docstring = Docstring(text, parent=described, **parser)
-            self.on_object(obj=described, loader=loader)

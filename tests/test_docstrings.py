@@ -39,6 +39,7 @@ DESCRIBED = [
         *re.findall(
             r"^::: (aucdist\.metrics\S*)", "\n".join(page.read_text() for page in REFERENCE.glob("metric*.md")), re.M
         ),
+        "aucdist.metrics",
         "aucdist.metrics.intervals",
         "aucdist.export",
     ]

@@ -260,11 +260,11 @@ class PrimalSolver(Solver):
     It comes near the minimum, within a hundredth of it in ten to several hundred rounds, and has a bound that lags far behind, so
     that a fit usually ends with `max_passes` and a ConvergenceWarning.
 
-    Attributes
+    Parameters
     ----------
-    eta : float, str or None
-        The length of the first step; "1/lam" is the published one for L2. None takes that of `first_step`.
-    average : bool
+    eta : float, "1/lam" or None, default=None
+        The length of the first step. "1/lam" is the published one for L2. None takes a length that depends on the data.
+    average : bool, default=False
         Return the average of the weights, in which round t counts t times.
     """
 
