@@ -7,7 +7,7 @@ from aucdist.errors import InputError
 
 PACKAGES = {
     "bench": "dask_ml imblearn skglm statsmodels vowpalwabbit xgboost",
-    "cli": "jinja2 markupsafe prometheus_client rich",
+    "cli": "aiohttp jinja2 markupsafe prometheus_client rich",
     "dashboard": "bokeh",
     "excel": "openpyxl",
     "kubernetes": "kubernetes",
@@ -17,7 +17,7 @@ PACKAGES = {
     "peers": "liblinear sksurv",
     "plot": "matplotlib",
     "prefect": "prefect prefect_aws",
-    "s3": "aiohttp botocore s3fs",
+    "s3": "botocore s3fs",
     "sql": "duckdb psycopg sqlalchemy",
     "trees": "lightgbm",
 }

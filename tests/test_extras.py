@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.processes import assert_absent_in_turn
 
+from aucdist.data.storage.files import read_bytes
 from aucdist.errors import InputError
 from aucdist.extras import EXTRAS, explain_missing, load_optional
 
@@ -37,6 +38,12 @@ def test_a_missing_module_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # import then fails as if it were not installed
     with pytest.raises(InputError, match=re.escape("in the folder of the source code, run pip install '.[plot]'")):
         load_optional("matplotlib")
+
+
+def test_a_file_on_the_web_names_the_extra_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(InputError, match=re.escape("aiohttp is not installed: in the folder of the source code, run")):
+        read_bytes("https://localhost/x.csv")
 
 
 def test_a_module_whose_library_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,8 +310,9 @@ def open_fs(url: str) -> tuple[Any, str]:
         fs.retries = 1  # number of retries by s3fs, which adds no jitter
         fs._list_pages = functools.partial(s3.pages, fs)
         return fs, kind._strip_protocol(url)
+    options = web.web_options() if is_web(url) else {}
     try:
-        return fsspec.url_to_fs(url, **(web.web_options() if is_web(url) else {}))
+        return fsspec.url_to_fs(url, **options)
     except (ValueError, ImportError):
         raise InputError(
             f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://. A database is the "

@@ -25,8 +25,8 @@ Received = Callable[[int, int | None], None]
 
 
 def web_options() -> dict[str, Any]:
-    """Return the options of fsspec for connections to web servers."""
-    timeout = load_optional("aiohttp").ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
+    """Return the options of fsspec for connections to web servers: the whole download may take any time."""
+    timeout = load_optional("aiohttp").ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
 
 
