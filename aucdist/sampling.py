@@ -594,9 +594,8 @@ class MWMOTE(Sampler):
         nearest = NearestNeighbors(n_neighbors=self.k2).fit(majority).kneighbors(minority[kept])[1]  # 3
         border = majority[np.unique(nearest)]  # 4
         distances, starts = NearestNeighbors(n_neighbors=k3).fit(minority).kneighbors(border)  # 5, 6
-        with np.errstate(
-            divide="ignore"
-        ):  # if rows of both classes are equal, the closeness is infinite, and then cut off
+        # if rows of both classes are equal, the closeness is infinite, and then cut off
+        with np.errstate(divide="ignore"):
             closeness = np.minimum(rows.shape[1] / distances, self.c_f_th) * (self.c_max / self.c_f_th)
         density = closeness / closeness.sum(axis=1, keepdims=True)
         weights = np.zeros(len(small))

@@ -578,9 +578,8 @@ def _take(url: str, what: str) -> Lease:
             raise InputError(
                 f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove the named file"
             ) from None
-        if (
-            abs(time.time() - last_renewed) < EXPIRY_SECONDS
-        ):  # neither is a time that far in the future a sign that the holder runs
+        # A time that lies further in the future does not show that the holder runs, either.
+        if abs(time.time() - last_renewed) < EXPIRY_SECONDS:
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
                 f"has ended. If it was killed, its lease expires within {EXPIRY_SECONDS:g} seconds"

@@ -1,4 +1,7 @@
-"""Estimators on scikit-learn's contract, each named after what it minimises. Their modules are imported on demand."""
+"""Estimators that follow scikit-learn's contract, each named after the objective that it minimises.
+
+Modules are imported on demand.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -20,7 +23,7 @@ MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Lazily, because all of them together take as long to import as a small fit takes.
+    # Modules are imported on demand, because importing all of them takes as long as a small fit.
     if name in MODULES:
         return getattr(import_module(f"aucdist.estimators.{MODULES[name]}"), name)
     if name == "ESTIMATORS":

@@ -1,4 +1,4 @@
-"""The base class of estimators, `BlockClassifier`, which is fitted on blocks of rows."""
+"""The base class of all estimators, `BlockClassifier`, which is fitted to blocks of rows."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
@@ -20,10 +20,10 @@ PLURALS = {"certificate_": "certificates_", "history_": "histories_", "threshold
 
 
 class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
-    """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
+    """A classifier that one of several solvers fits to blocks of rows. With several classes, each is fitted against the rest.
 
     A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_fit` and
-    `_scores_without_intercept`; see `WithSolver` for its parameters.
+    `_scores_without_intercept`. `WithSolver` describes its parameters.
     """
 
     of_pairs = False
@@ -82,26 +82,26 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
 
     @property
     def certificates_(self) -> list[Certificate]:
-        """The certificate of each class, after a fit of several classes."""
+        """The certificate of each class after a fit of several classes."""
         return [model.certificate_ for model in self.estimators_]
 
     @property
     def histories_(self) -> list[pd.DataFrame]:
-        """The history of each class, after a fit of several classes: see `history_`."""
+        """The history of each class after a fit of several classes: see `history_`."""
         return [model.history_ for model in self.estimators_]
 
     @abstractmethod
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        """Return the scores of validated rows, as `raw_threshold` divides them: float64 of shape (n_samples,)."""
+        """Return the scores of validated rows without the intercept, float64 of shape (n_samples,)."""
 
     @property
     def history_(self) -> pd.DataFrame:
-        """One row for each round of the last `fit`, as a new table."""
+        """A new table with one row for each round of the last `fit`."""
         return as_table(self._records)  # if there are no records, `__getattr__` is called
 
     @property
     def ignores_zero_weight(self) -> bool:
-        """Whether leaving out the rows of weight 0 gives exactly the same fit."""
+        """Whether a fit without the rows of weight 0 gives exactly the same result."""
         return self.resolved_solver.ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
@@ -179,7 +179,7 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     if not TYPE_CHECKING:  # otherwise hasattr would be true for every name
 
         def __getattr__(self, name: str) -> Any:
-            """Raise the error for an attribute that is not there; of `predict_proba` and `history_` it says what has it."""
+            """Raise the error for a missing attribute. For `predict_proba` and `history_`, it says when they exist."""
             kind = type(self).__name__
             text = f"{kind!r} object has no attribute {name!r}"
             if name in PLURALS and self.has_several_classes:

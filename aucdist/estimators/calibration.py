@@ -1,7 +1,7 @@
-"""Probabilities for models that rank: a map from scores to probabilities, fitted to out-of-fold scores.
+"""Probabilities for models that rank: a map from scores to probabilities that is fitted to out-of-fold scores.
 
-The rows are divided into folds. For each fold, a model that was fitted to the other folds scores its rows. The map is
-fitted to all these scores, and the model of all rows then uses it.
+The rows are divided into folds. A model that is fitted to the other folds scores the rows of each fold. The map is fitted to
+all these scores, and is then used with the model of all rows.
 """
 
 from functools import partial
@@ -31,15 +31,22 @@ SEED = 0
 
 
 def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]:
-    """Return the map from a fitted model's `decision_function` to probabilities, and the scores that it is fitted to.
+    """Return the map from a fitted model's `decision_function` to probabilities, and the scores to which it was fitted.
+
+    At any time, the rows of all folds but one are copied, on the workers that hold them. Row ids and labels are sent to this
+    process (9 bytes for each row), and the numbers of folds are sent back (1 byte).
 
     Parameters
     ----------
     model : RankingClassifier
         A model fitted to the blocks, with the parameter `calibration` and optionally `prior`.
     blocks : Blocks
-        The rows of all folds but one are copied at a time, on the worker that holds them. Row ids and labels are sent to this
-        process (9 bytes for each row), and fold numbers are sent back (1 byte).
+        The training rows.
+
+    Returns
+    -------
+    probability : ProbabilityMap
+    counts : ScoreCounts
 
     Raises
     ------
@@ -53,14 +60,26 @@ def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]
 
 
 def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
-    """Return how many rows of each class have each score, X w, from the model of the other folds: `ScoreCounts`.
+    """Return the counts of out-of-fold scores X w, where the model of the other folds scores each row.
 
-    The scores of two models have different origins and units: a loss over pairs does not depend on the origin, and fewer rows
-    lead to larger weights. So the scores of a fold's model are shifted and scaled. On its training rows, they then have the
-    mean and the standard deviation of the scores of the model of all rows. A threshold then divides the scores of new rows as
-    it divides these out-of-fold scores.
+    The scores of two models have different origins and units: a loss over pairs does not depend on the origin, and fits to
+    fewer rows have larger weights. The scores of each fold's model are therefore shifted and scaled. On the training rows of
+    the fold, they then have the mean and the standard deviation of the scores of the model of all rows. A threshold for these
+    out-of-fold scores can then be used for the scores of new rows by the model of all rows.
 
-    With `costs`, the result is a `CostCounts`.
+    Parameters
+    ----------
+    model : RankingClassifier
+        A model fitted to the blocks.
+    blocks : Blocks
+        The training rows.
+    costs : Costs, optional
+        What wrong decisions cost.
+
+    Returns
+    -------
+    ScoreCounts or CostCounts
+        `CostCounts` if there are costs.
     """
     row_id, y, groups, largest = concatenate_columns(blocks.sum(_ids_and_labels))
     fold_keys = row_id if groups is None else groups
@@ -81,7 +100,8 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
         seen = ViewBlocks(blocks, partial(select_rows, side=folds != number))
-        give_warnings(other, fit_rows(other, seen), but=ConvergenceWarning)  # the fit of all rows gives that
+        # The fit of all rows gives the ConvergenceWarning.
+        give_warnings(other, fit_rows(other, seen), but=ConvergenceWarning)
         own_moments = mean_and_std(count_scores(map_for_model(other, seen), other.coef_[0]))
         scorer = partial(_scores_with_moments, other.coef_[0], own_moments, moments)
         held_out = map_for_model(other, ViewBlocks(blocks, partial(select_rows, side=folds == number)))
@@ -90,27 +110,27 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
 
 
 def _scores_with_moments(w: ndarray, own: tuple[float, float], moments: tuple[float, float], block: Block) -> ndarray:
-    """Return scores, shifted and scaled until their mean and standard deviation are no longer `own` but `moments`."""
+    """Return scores that are shifted and scaled so that their mean and standard deviation change from `own` to `moments`."""
     return (block.scores(w) - own[0]) / own[1] * moments[1] + moments[0]
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:
-    """Return the isotonic regression on the rows: the non-decreasing map with the smallest squared error.
+    """Return the isotonic regression of labels on scores: the non-decreasing map with the smallest squared error.
 
     After Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates" (KDD 2002).
     """
     fit = hull_probabilities(counts)
-    # Keep only the points where a step begins or ends.
+    # Only the points where a step begins or ends are needed.
     changes = fit[1:] != fit[:-1]
     ends = np.r_[True, changes] | np.r_[changes, True]
     return IsotonicMap(1.0, counts.values[ends], fit[ends])
 
 
 def link_map(counts: ScoreCounts, link: str) -> LinkMap:
-    """Return a link with a slope and an offset, fitted to standardised scores with a standard normal prior on the slope.
+    """Return a link with a slope and an offset that are fitted to standardised scores, with a standard normal prior on the slope.
 
-    With ``logit`` this is the scaling of Platt, "Probabilistic outputs for support vector machines" (Advances in Large Margin
-    Classifiers, 2000), with this prior instead of his pseudo-counts. With ``gev`` the shape is first set to the mode of its
+    With ``logit``, this is the scaling of Platt, "Probabilistic outputs for support vector machines" (Advances in Large Margin
+    Classifiers, 2000), with this prior instead of his pseudo-counts. With ``gev``, the shape is first set to the mode of its
     posterior.
     """
     from aucdist.estimators.link import LinkClassifier, SeparationWarning
@@ -121,7 +141,8 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     scores, labels = np.tile(values, 2)[used, np.newaxis], np.repeat([-1, 1], len(values))[used]
     block = Block.of((scores - middle) / spread, labels, weight=weights[used])
     model = LinkClassifier(link=link, solver="newton", lam=1.0 / (counts.rows_pos + counts.rows_neg), tol=1e-9)
-    give_warnings(model, fit_rows(model, LocalBlocks([block])), but=SeparationWarning)  # the prior is for it
+    # With the prior, separable rows do no harm.
+    give_warnings(model, fit_rows(model, LocalBlocks([block])), but=SeparationWarning)
     slope = float(model.coef_[0, 0]) / spread
     return LinkMap(1.0, model.probability_.link, slope, float(model.intercept_[0]) - slope * middle)
 
@@ -132,8 +153,8 @@ def select_rows(block: Block, side: ndarray) -> Block:
     Parameters
     ----------
     block : Block
-    side : ndarray
-        Whether a row is on this side, at the position of its ``row_id``.
+    side : ndarray of bool
+        Whether the row with each ``row_id`` is on this side.
     """
     return block.take(side[block.row_id], index=block.index)
 

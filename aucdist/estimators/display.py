@@ -1,4 +1,4 @@
-"""Show a fit: printed rounds, warnings, plots as scikit-learn's displays, and the model in a notebook."""
+"""What a user sees of a fit: printed rounds, warnings, plots, and the model in a notebook."""
 
 import functools
 import html
@@ -44,16 +44,18 @@ class RankingWarning(UserWarning):
 
 
 class RoundPrinter:
-    """Prints rounds on stdout while an estimator with `verbose` is fitted, and passes each to another callback.
+    """Prints rounds while an estimator with `verbose` is fitted, and passes each round to another callback.
 
-    With ``verbose=1`` it prints the rounds 1 to 10, 20, 30, ..., 100, 200, ..., and with ``verbose=2`` all rounds.
+    With ``verbose=1``, it prints the rounds 1 to 10, 20, 30, ..., 100, 200, ..., and with ``verbose=2`` all rounds.
 
     Parameters
     ----------
-    estimator : object
+    estimator : estimator of aucdist
+        The estimator that is fitted.
     name : str
         The word that begins each line; by default the name of the estimator.
-    callback : Callback or None
+    callback : callable or None
+        The other callback.
     """
 
     def __init__(self, estimator: Any, name: str, callback: Callback | None):
@@ -61,7 +63,7 @@ class RoundPrinter:
         self._printed = 0
 
     def __call__(self, record: Record) -> None:
-        """Print a round, or leave it out."""
+        """Print a round, unless `verbose` leaves it out."""
         number = int(record["round"])
         if self._verbose > 1 or (self._verbose and number % 10 ** (len(str(number)) - 1) == 0):
             self._print(record)
@@ -69,7 +71,7 @@ class RoundPrinter:
             self._callback(record)
 
     def end(self, solution: Solution) -> None:
-        """Print the last round, if it was left out, and how the fit ended."""
+        """Print the last round if it was left out, and how the fit ended."""
         if not self._verbose:
             return
         last, certificate = solution.records[-1], solution.certificate
@@ -87,14 +89,20 @@ class RoundPrinter:
 
 
 def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> Iterator[Warning]:
-    """Yield the warnings of a fit: an early end, and why; texts whose order makes the larger class positive; bad scores.
+    """Yield the warnings of a fit: an early end and its reason, a larger class that is positive by its name only, and bad scores.
 
     Parameters
     ----------
-    model : object
+    model : estimator of aucdist
+        The fitted model.
     ranges : ColumnRanges or None
-        The ranges of the columns that the solver got; a feature map scales what it makes.
+        The ranges of the columns that the solver got. None if there is a feature map, which scales its basis functions.
     blocks : Blocks
+        The training rows.
+
+    Yields
+    ------
+    Warning
     """
     c = model.certificate_
     if c.status not in REACHED:
@@ -118,7 +126,7 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
             f"{positive!r} is the positive class, because it is the last one in alphabetical order, and it has {share:.0%} of "
             f"the rows: if {negative!r} is the class to find, fit with y == {negative!r}"
         )
-    if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
+    if blocks.has_groups or blocks.has_grades:  # The order of two rows of different groups does not matter.
         return
     area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
     if area < 0.5:
@@ -129,7 +137,7 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
 
 
 class WithPlots:
-    """What a user sees of a fitted estimator: plots, and its page in a notebook."""
+    """The plots of a fitted estimator, and its page in a notebook."""
 
     def plot_gains(self: Any, X: Any, y: Any, ax: Any = None) -> Any:
         """Plot the share of the positives that are among the highest-scoring rows, against the share of rows.
@@ -139,14 +147,14 @@ class WithPlots:
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
             The rows to plot, with the features of the training rows.
         y : array-like of shape (n_samples,)
-            Their classes.
+            The classes of the rows.
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on; by default those of a new figure.
 
         Returns
         -------
         matplotlib Axes
-            With the curve, on which tied rows are a straight line, and the diagonal of rows in random order.
+            The axes with the curve, on which tied rows form a straight line, and with the diagonal of rows in random order.
 
         Raises
         ------
@@ -196,16 +204,16 @@ class WithPlots:
             ax.remove()
         for ax, (_, _, plot) in zip(axes.flat, drawn, strict=False):
             plot(ax)
-            ax.xaxis.label.set_parse_math(False)  # a name may have dollar signs
+            ax.xaxis.label.set_parse_math(False)  # a name may contain dollar signs
             if ax.get_legend_handles_labels()[0]:
                 ax.legend(loc="upper left")
         figure.tight_layout()
         return figure
 
     def _html_repr(self: Any) -> str:
-        """Return the HTML that a notebook shows. It loads nothing from the network. Before `fit`, it is scikit-learn's diagram.
+        """Return the HTML that a notebook shows. Before `fit`, it is scikit-learn's diagram.
 
-        Scikit-learn calls it if its `display` is "diagram".
+        The HTML loads nothing from the network. Scikit-learn calls this method if its setting `display` is "diagram".
         """
         diagram: str = estimator_html_repr(self)
         if self.has_several_classes:
@@ -217,7 +225,7 @@ class WithPlots:
 
             content = _fits_table([("", self)])
             if hasattr(self, "feature_importances_"):  # a model that has shapes
-                figures = [  # the identifier is that of no other model of the notebook
+                figures = [  # no other model of the notebook has this identifier
                     plots.inline_svg(f"aucdist-shape-{next(_html_numbers)}", name, text, plot, 187.0)
                     for name, text, plot in _shape_plots(self, MAX_SHAPES)
                 ]
@@ -231,7 +239,7 @@ _html_numbers = itertools.count()
 
 
 def _fits_table(models: list[tuple[str, Any]]) -> str:
-    """Return a table with one row for each model: its certificate and its AUC on the training rows."""
+    """Return a table with one row for each model, which has its certificate and its AUC on the training rows."""
     from aucdist.report.text import auc_text, certificate_text, number_text
 
     rows = []
@@ -248,7 +256,7 @@ def _fits_table(models: list[tuple[str, Any]]) -> str:
 
 
 def _shape_plots(model: Any, n_shapes: int) -> Iterator[tuple[str, str, Callable[[Any], None]]]:
-    """Yield the name, the text and the plot of each shape, those first that move the score most."""
+    """Yield the name, the text and the plot of each shape, beginning with the shapes that move the score most."""
     from aucdist.report.sections import shape_plot, shape_text
 
     labels = labels_of_features(model)

@@ -1,10 +1,11 @@
-"""Fit an estimator to rows: what a fit starts from, what it finds, and the fits of several classes side by side.
+"""Fit an estimator to rows, from weights to start from to results. With several classes, the fits run side by side.
 
 With several classes or labels, one model is fitted for each class against the rest, and all of them use the same blocks. Work
-that needs no labels is done once: the rows are checked, put into blocks and searched for far columns, and a feature map that does
-not depend on the classes (``bins`` without interactions) is fitted and applied to all rows. Work that depends on the labels is
-done for each class: landmarks, trees, interactions, ``monotone="auto"``, calibration. Each fit gives the same bits as a fit to
-``y == one_class``, and has its own history and certificate. As many fits run side by side as the blocks have threads.
+that needs no labels is done once: the rows are checked, put into blocks and searched for columns far from 0, and a feature map
+that does not depend on the classes (``bins`` without interactions) is fitted and applied to all rows. Work that depends on the
+labels is done for each class: landmarks, trees, interactions, ``monotone="auto"`` and calibration. Each fit gives the same bits
+as a fit to ``y == one_class``, and has its own history and certificate. As many fits run side by side as the blocks have
+threads.
 """
 
 import warnings
@@ -58,19 +59,19 @@ FOLDS_OF_DIRECTIONS = 5
 
 @dataclass(eq=False)
 class FitResult:
-    """Results of a fit to two classes that are not attributes of the estimator.
+    """The results of a fit to two classes that are not attributes of the estimator.
 
     Attributes
     ----------
     counts : ScoreCounts or None
-        How many training rows have each score without the intercept; None if nothing needed them, or the solver got the
-        rows without their weights.
+        How many training rows have each score without the intercept. None if nothing needed the counts, or if the solver got
+        the rows without their weights.
     out_of_fold_counts : ScoreCounts or None
-        The same for the out-of-fold scores to which a calibration was fitted.
+        The counts of the out-of-fold scores to which a calibration was fitted.
     ranges : ColumnRanges or None
-        The ranges of the columns that the solver was given; None if it was not given those of the rows.
+        The ranges of the columns that the solver got. None if these are not the columns of the rows.
     warnings : list of Warning
-        What the user should be warned of; `give_warnings` does it.
+        The warnings for the user, which `give_warnings` gives.
     """
 
     counts: ScoreCounts | None = None
@@ -81,13 +82,16 @@ class FitResult:
 
 @frozen
 class WarmStart:
-    """What a fit starts from: the weights of the last fit, or of a saved model.
+    """The weights that a fit starts from: those of the last fit, or of a saved model.
 
     Parameters
     ----------
     coef : ndarray of shape (n_features,), float64
+        The weights.
     intercept : float
+        The intercept.
     feature_map : FittedMap or None
+        The feature map to which the weights belong.
     """
 
     coef: ndarray
@@ -96,7 +100,7 @@ class WarmStart:
 
 
 class Fittable(WithThreshold, WithSolver, ABC):
-    """An estimator as the functions of this module fit it."""
+    """The interface of an estimator that the functions of this module use."""
 
     classes_: ndarray
     coef_: ndarray
@@ -111,25 +115,31 @@ class Fittable(WithThreshold, WithSolver, ABC):
     def _fit(self, rows: Blocks, printer: RoundPrinter, start: WarmStart | None, *, keep_counts: bool) -> FitResult:
         """Fit rows of two classes, and set the fitted attributes.
 
-        It prepares the rows by `check_and_map_rows`, and ends with `record_solution`.
+        Implementations prepare the rows by `check_and_map_rows`, and end with `record_solution`.
 
         Parameters
         ----------
         rows : Blocks
+            The training rows.
         printer : RoundPrinter
             Called after each round.
         start : WarmStart or None
-            What to start from, if the solver can.
+            The weights to start from, for solvers that can.
         keep_counts : bool
+            Whether the result has the counts of the scores.
+
+        Returns
+        -------
+        FitResult
         """
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
-        """Return the parameters that the model of the class at position `k` has of its own."""
+        """Return the parameters that differ between the models of the classes, for the class at position `k`."""
         return {}
 
     @property
     def _map(self) -> FittedMap | None:
-        """The fitted feature map, if there is one."""
+        """The fitted feature map, or None if there is none."""
         return getattr(self, "feature_map_", None)
 
 
@@ -144,25 +154,30 @@ def fit_rows(
     *,
     keep_counts: bool = False,
 ) -> list[FitResult]:
-    """Fit an estimator without giving its warnings, and return one `FitResult` for each class, or a single one for two classes.
+    """Fit an estimator without giving its warnings.
 
     Parameters
     ----------
     model : Fittable
-    X : object
-    y : object, optional
-    sample_weight : object, optional
-    groups : object, optional
-    callback : Callback, optional
+        The estimator.
+    X, y, sample_weight, groups : object
+        As for `fit` of the estimator.
+    callback : callable, optional
+        As for `fit` of the estimator.
     starts : sequence of WarmStart or None, optional
-        What the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
+        The weights that the fit of each class starts from. By default, they are those of the last fit if `warm_start` is true.
     keep_counts : bool, default=False
-        Whether to return the counts of the scores, 24 bytes for each score of each class.
+        Whether to return the counts of the scores, which take 24 bytes for each score of each class.
+
+    Returns
+    -------
+    list of FitResult
+        One for each class, or a single one for two classes.
     """
     with restore_on_failure(model):
         model.check_parameters()
         rows = training_blocks(model, X, y, sample_weight, groups)
-        if starts is None:  # the last fit, if `warm_start` asks for it and the classes are the same
+        if starts is None:  # with `warm_start`, the weights of the last fit, if it had the same classes
             sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
             starts = [None] * (1 if sets is None else sets.n_classes)
             same = last is None if sets is None else last is not None and np.array_equal(last.classes, sets.classes)
@@ -171,24 +186,26 @@ def fit_rows(
                     WarmStart(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
                     for m in model.class_models
                 ]
-        # Attributes that describe the data, or that a subclass set before, stay.
+        # Attributes that describe the data, and attributes that a subclass has set, stay.
         attributes = model.__dict__
         names = attributes.pop("_of_last_fit", None)
-        if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
+        # Not fitted, or fitted by `lam_path` or by an earlier version, which did not keep the names.
+        if names is None:
             public = (name for name in attributes if name.endswith("_") and not name.startswith("_"))
             names = [name for name in public if name not in DATA_ATTRIBUTES] if "n_passes_" in attributes else []
         for name in names:
             attributes.pop(name, None)
         before, fitted = set(vars(model)), model
         if model._features_auto:
-            # An estimator like this one, with the features and lam that cross-validation of the training rows chooses.
+            # Cross-validation of the training rows chooses `features` and `lam` of a copy of this estimator.
             fitted, fitted.chosen_ = resolve_name(FEATURE_SEARCH)(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
             fits = [fitted._fit(rows, RoundPrinter(fitted, "", callback), starts[0], keep_counts=keep_counts)]
-        if rows.has_weights and not model.resolved_solver.accepts_weights:  # equal weights were left out
+        # Equal weights were left out, so these differ.
+        if rows.has_weights and not model.resolved_solver.accepts_weights:
             for fit in fits:
                 fit.counts = None
         if fitted is not model:
@@ -207,7 +224,7 @@ def record_solution(
     *,
     keep_counts: bool = False,
 ) -> FitResult:
-    """Set what every fit has besides its weights, print how it ended, and return `fit` with what the user should be warned of."""
+    """Set the attributes that every fit has besides its weights, print how it ended, and return `fit` with its warnings added."""
     printer.end(solution)
     if keep_counts and fit.counts is None:
         fit.counts = count_scores(blocks, model.coef_[0])
@@ -231,17 +248,24 @@ def fit_classes(
     Parameters
     ----------
     model : Fittable
-        Its parameters are checked, and its `classes_` set.
+        The estimator. Its parameters have been checked, and its `classes_` is set.
     rows : ClassBlocks
-    callback : Callback or None
-        Called after each round with its record, which has the class as ``class``.
+        The training rows.
+    callback : callable or None
+        Called after each round with its record, in which ``class`` is the class.
     starts : sequence of WarmStart or None
+        The weights that the fit of each class starts from.
     keep_counts : bool
+        Whether to return the counts of the scores.
+
+    Returns
+    -------
+    list of FitResult
 
     Raises
     ------
     InputError
-        For a class without rows, or one that cannot be fitted, naming the class.
+        If a class has no rows or cannot be fitted. The message names the class.
     """
     sets = rows.sets
     model.label_sets_ = sets
@@ -253,11 +277,11 @@ def fit_classes(
     for one_model in models:
         vars(one_model).update(attributes_of_data(model) | {"classes_": np.array([-1, 1])})
 
-    # Models with a link have probabilities, which need no common scale.
+    # Models with a link have probabilities, which have the same scale for all classes.
     counted = keep_counts or (sets.exclusive and "link" not in model.get_params())
 
     def fit_class(k: int) -> tuple[FitResult, float]:
-        """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
+        """Fit the model of a class, and return the result and the standard deviation of its scores."""
         one_model = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
@@ -267,7 +291,7 @@ def fit_classes(
         if sets.exclusive and not hasattr(one_model, "probability_"):
             assert fit.counts is not None
             spread = mean_and_std(fit.counts)[1]
-        # Of many classes these would take gigabytes.
+        # The counts of many classes would take gigabytes.
         return replace(fit, counts=fit.counts if keep_counts else None, out_of_fold_counts=None, ranges=None), spread
 
     with one_blas_thread:
@@ -276,21 +300,22 @@ def fit_classes(
     model.n_passes_ = sum(one_model.n_passes_ for one_model in models)
     model.intercept_ = np.concatenate([one_model.intercept_ for one_model in models])
     widths = {one_model.coef_.shape[1] if hasattr(one_model, "coef_") else -1 for one_model in models}
-    # maps that are fitted for each class may differ in the number of basis functions
+    # Maps that are fitted for each class may differ in the number of their basis functions.
     if len(widths) == 1 and -1 not in widths:
         model.coef_ = np.concatenate([one_model.coef_ for one_model in models])
-        for k, one_model in enumerate(models):  # views of the weights
+        for k, one_model in enumerate(models):  # the weights of the models become views of one array
             one_model.coef_ = model.coef_[k : k + 1]
     return list(fits)
 
 
 def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
-    """Fit a feature map that needs no classes once for all classes, set `feature_map_`, and return the rows that it maps.
+    """Fit a feature map that does not depend on the classes once for all classes, set `feature_map_`, and return the mapped rows.
 
-    Each class alone would fit the same map to up to 32 768 rows of each side.
+    A fit for each class alone would fit the same map, to up to 32,768 rows of the class and of the rest.
     """
     expander = model._expander
-    if expander is None or expander.supervised() or model.monotone == AUTO:  # found for each class by itself
+    # Directions are found for each class separately.
+    if expander is None or expander.supervised() or model.monotone == AUTO:
         return rows
     find_directions(model, rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.with_negative_labels(), vars(model).get("monotone_"))
@@ -300,12 +325,13 @@ def map_for_all_classes(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
 
 
 def check_and_map_rows(model: Fittable, blocks: Blocks, start: WarmStart | None = None) -> Blocks:
-    """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
+    """Check that the solver can fit rows of two classes, fit the feature map, and return the rows as the solver gets them.
 
-    Weights that are all equal are left out if the solver takes none. The map of `start` is kept.
+    If the solver does not accept weights and all weights are equal, they are left out. The feature map of `start` is used if
+    there is one.
     """
     check_groups(model, blocks)
-    if blocks.has_grades and blocks.weight_neg <= 0:  # the rows of the lowest grade have a weight of 0
+    if blocks.has_grades and blocks.weight_neg <= 0:  # all rows of the lowest grade have a weight of 0
         grades = np.concatenate(blocks.sum(find_grades))
         blocks = ViewBlocks(blocks, partial(_labelled_by_grade, grades.min(initial=np.inf)))
     if min(blocks.weight_pos, blocks.weight_neg) <= 0:
@@ -326,7 +352,10 @@ def check_and_map_rows(model: Fittable, blocks: Blocks, start: WarmStart | None 
 
 
 def without_equal_weights(blocks: Blocks) -> Blocks:
-    """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
+    """Return the blocks without their sample weights if all weights are equal.
+
+    Objectives are weighted means, so they stay the same.
+    """
     low, high = zip(*blocks.sum(_weight_range), strict=True)
     if min(low) != max(high):
         return blocks
@@ -341,13 +370,13 @@ def _weight_range(block: Block) -> Summary:
 
 
 def _labelled_by_grade(lowest: float, block: Block) -> Block:
-    """Return rows with grades, labelled +1 above the lowest grade, and -1 otherwise."""
+    """Return rows with grades, whose label is +1 above the lowest grade and -1 at it."""
     assert block.grade is not None
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
 
 def check_solver_accepts_bins(model: Fittable, mapped: Blocks) -> Blocks:
-    """Check that the solver takes codes, if there are some, and return the rows."""
+    """Check that the solver accepts rows that are encoded as numbers of bins, if the rows are, and return the rows."""
     if mapped.has_codes and not (solver := model.resolved_solver).accepts_codes:
         raise InputError(
             f"solver {solver.name!r} does not support features={model.features!r}, which encodes rows as bin numbers; "
@@ -366,9 +395,9 @@ def attributes_of_data(model: Fittable) -> dict[str, Any]:
 
 
 def give_warnings(model: Fittable, fits: Sequence[FitResult], *, but: type[Warning] | tuple[()] = ()) -> None:
-    """Give the warnings of a fit, except those of a kind; the caller of the calling function gets them.
+    """Give the warnings of a fit, except those of the class `but`. They seem to come from the caller of the calling function.
 
-    Of several classes there is one warning of each kind, which names the classes that it concerns.
+    With several classes, there is one warning of each kind, which names the classes that it concerns.
     """
     warned = fits[0].warnings
     if model.has_several_classes:
@@ -393,18 +422,18 @@ def give_warnings(model: Fittable, fits: Sequence[FitResult], *, but: type[Warni
 def find_directions(model: Fittable, blocks: Blocks) -> None:
     """Set the direction of each feature, int8 of shape (n_features,), if `monotone` is given.
 
-    With ``"auto"`` they are those of linear models. A sample is divided into folds of the training rows, and a model is fitted to
-    the rows outside each. A feature whose weights have different signs in two of them, or are 0, has no direction. The features
-    are scaled to variance 1, and missing values are the mean. Warnings that a model ranks badly or did not converge are not
-    given.
+    With ``"auto"``, the directions are the signs of the weights of linear models. A sample is divided into folds of the
+    training rows, and for each fold a model is fitted to the rows outside it. A feature has no direction if its weights in two
+    of the models have different signs, or are 0. The features are scaled to variance 1, and missing values are replaced by the
+    mean. Warnings that a model ranks badly or did not converge are not given.
 
     Parameters
     ----------
     model : Fittable
-        The linear models have its loss. Their penalty is at least `MIN_LAM_OF_DIRECTIONS`, so that features that repeat
-        each other agree.
+        The linear models have its loss. Their penalty is at least `MIN_LAM_OF_DIRECTIONS`, so that weights of features with the
+        same content have the same sign.
     blocks : Blocks
-        Before any feature map; the sample is all rows if a class has at most `ROWS_OF_DIRECTIONS` of them.
+        The rows before any feature map. The sample has all rows if a class has at most `ROWS_OF_DIRECTIONS` of them.
     """
     if model.monotone is None:
         return
@@ -418,7 +447,7 @@ def find_directions(model: Fittable, blocks: Blocks) -> None:
     )
     line = model._copy_with(verbose=0, warm_start=False, **other)
     line.set_params(lam=max(model.lam or 0.0, MIN_LAM_OF_DIRECTIONS), tol=max(model.tol, 1e-2))
-    # With fewer rows of a class, one line is fitted to all rows.
+    # If a class has fewer rows than folds, one linear model is fitted to all rows.
     n_folds = FOLDS_OF_DIRECTIONS if np.unique(drawn.y, return_counts=True)[1].min() >= FOLDS_OF_DIRECTIONS else 1
     fold = fold_numbers(drawn.row_id, drawn.y, n_folds, 0) if n_folds > 1 else np.full(drawn.n_samples, -1)
     signs = []
@@ -429,9 +458,9 @@ def find_directions(model: Fittable, blocks: Blocks) -> None:
 
 
 def _scaled(X: Any) -> Any:
-    """Return rows in units of the spread of each feature, missing values at its mean; sparse rows are not centred."""
+    """Return rows scaled to variance 1, with missing values at the mean. Sparse rows are not centred."""
     from sklearn.preprocessing import StandardScaler, maxabs_scale
 
-    X = maxabs_scale(X.astype(np.float64))  # squares of values beyond 1e154 are not finite
+    X = maxabs_scale(X.astype(np.float64))  # the squares of values above 1e154 are not finite
     X = StandardScaler(with_mean=not sp.issparse(X)).fit_transform(X)
     return X if sp.issparse(X) else np.nan_to_num(X)

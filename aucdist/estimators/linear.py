@@ -1,4 +1,7 @@
-"""Estimators whose model is linear in the features or in the basis functions of a map: a solver fits them for one `lam`."""
+"""Estimators whose model is linear in the features or in the basis functions of a map.
+
+A solver fits them for one value of `lam`.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +45,7 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def _ignores_shift(self) -> bool:
-        """Whether a shift of a column leaves the minimum as it is: over pairs, or with an intercept that is not penalised."""
+        """Whether shifting a column leaves the minimum unchanged, as with pairs, or with an intercept that is not penalised."""
         penalised = getattr(self, "penalise_intercept", self.resolved_solver.penalises_intercept)
         return bool(getattr(self, "fit_intercept", True)) and not penalised
 
@@ -62,7 +65,7 @@ class LinearClassifier(BlockClassifier):
                     f"warm_start: the last fit had {len(first)} features, this one has {fitted.n_features}: fit a new "
                     "estimator, or set warm_start=False"
                 )
-            if self._has_intercept:  # which is that of the shifted rows
+            if self._has_intercept:  # the solver works with the intercept for shifted rows
                 intercept = start.intercept if shift is None else start.intercept + shift.score_offset(first)
                 first = np.append(first, intercept)
         rounds = self._rounds(fitted, first)
@@ -75,20 +78,26 @@ class LinearClassifier(BlockClassifier):
         return record_solution(self, solution, fit, printer, blocks, keep_counts=keep_counts)
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
-        """Return the rounds of the solver from these weights on."""
-        # for a whole number, kernels would be compiled a second time
+        """Return the rounds of the solver, which starts from these weights."""
+        # For an integer, kernels would be compiled a second time.
         return self.resolved_solver.rounds(blocks, float(self.lam), start, **self._solver_options())
 
     @abstractmethod
     def _set_weights(self, solution: Solution, blocks: Blocks, intercept_shift: float) -> FitResult:
-        """Set the weights and what depends on them, and return what the fit found.
+        """Set the weights and the attributes that depend on them, and return the result of the fit.
 
         Parameters
         ----------
         solution : Solution
+            The solution for shifted rows.
         blocks : Blocks
+            The rows before the shift.
         intercept_shift : float
-            By how much the intercept for these rows is below that of the solution, which is for shifted rows.
+            The intercept for `blocks` is that of the solution minus this number.
+
+        Returns
+        -------
+        FitResult
         """
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
@@ -125,7 +134,7 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def n_features_kept(self) -> int | None:
-        """The number of features and interactions with a weight that is not 0; None if the penalty cannot leave features out.
+        """The number of features and interactions with a weight that is not 0, or None if the penalty cannot set weights to 0.
 
         If the weights do not belong to single features, as with landmarks, it is the number of weights that are not 0.
         """
@@ -156,10 +165,12 @@ class LinearClassifier(BlockClassifier):
         at, order = pd.factorize(np.array(columns, dtype=object))
         means, squares = np.zeros((2, len(order)))
         for shape in parts.shapes:
-            mean = shape.shares[-1] * (shape.values[-1] - shape.values[0])  # cancels out for a column of numbers
+            # For a column of numbers, the mean cancels out.
+            mean = shape.shares[-1] * (shape.values[-1] - shape.values[0])
             means[at[shape.feature]] += mean
             squares[at[shape.feature]] += shape.spread**2 + mean**2
-        importances: np.ndarray = np.sqrt(np.maximum(squares - means**2, 0.0))  # a row has one category of a column
+        # Each row has one category of a column.
+        importances: np.ndarray = np.sqrt(np.maximum(squares - means**2, 0.0))
         for interaction in parts.interactions:
             importances[at[list(interaction.features)]] += 0.5 * interaction.spread
         return importances

@@ -30,7 +30,7 @@ LAM = 1e-3
 
 
 def balance(weight_pos: float, weight_neg: float) -> float:
-    """Return 4 p (1 - p), p being the share of positives: 1 for balanced classes, and small where one is rare."""
+    """Return 4 p (1 - p), where p is the share of positives. It is 1 for balanced classes, and small if one class is rare."""
     share = weight_pos / (weight_pos + weight_neg)
     return 4.0 * share * (1.0 - share)
 
@@ -251,7 +251,7 @@ class LinkClassifier(LinearClassifier):
         elif start is None and shape is not None:
             start = shape.theta
         if self.link == "gev":
-            self.xi_ = float(self.xi or 0.0) if shape is None else shape.xi  # xi is a number then
+            self.xi_ = float(self.xi or 0.0) if shape is None else shape.xi  # Without an estimate, xi is a number.
         loss = self._fitted_loss()
         options = self._solver_options() | self._intercept_options() | {"loss": loss}
         if not loss.convex:
@@ -259,7 +259,7 @@ class LinkClassifier(LinearClassifier):
         return self.resolved_solver.rounds(blocks, self.lam_, start, **options)
 
     def _fitted_loss(self) -> LinkLoss:
-        """Return the loss with the shape of the fit."""
+        """Return the loss with the shape that the fit used."""
         return self.loss_at(getattr(self, "xi_", 0.0))
 
     def loss_at(self, xi: float) -> LinkLoss:
@@ -277,7 +277,7 @@ class LinkClassifier(LinearClassifier):
         return LinkLoss(Link(self.link, xi), self.loss)
 
     def _shape_method(self) -> str | None:
-        """Return the function that estimates the shape; None if it is given, or the link has none."""
+        """Return the name of the method that estimates the shape, or None if the shape is given or the link has none."""
         if self.link != "gev" or isinstance(self.xi, numbers.Real):
             return None
         return "map" if self.xi is None else str(self.xi)
@@ -297,7 +297,7 @@ class LinkClassifier(LinearClassifier):
         self.coef_, self.intercept_ = solution.w[np.newaxis, :], np.array([intercept])
         whole = LinkMap(1.0, link, 1.0, intercept)
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
-        # The threshold is where the corrected odds are even.
+        # The threshold is the score at which both classes have the same corrected probability.
         threshold = link.score(1.0 / (1.0 + whole.odds)) - intercept
         self._decision_intercept = 0.0 - threshold
         self.probability_: LinkMap = whole.shifted(threshold)
@@ -317,7 +317,7 @@ class LinkClassifier(LinearClassifier):
         return FitResult(warnings=warned)
 
     def _set_intercept(self, intercept: float) -> None:
-        # the intercept of the link belongs to the probabilities, and does not change
+        # The intercept of the link belongs to the probabilities, which do not change.
         self._decision_intercept = intercept
 
     @property

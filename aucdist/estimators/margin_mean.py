@@ -1,4 +1,4 @@
-"""The margin-mean support vector machine on a sample, by zeroth-order steps (U-ZOVR) or by first-order ones."""
+"""The margin-mean support vector machine, fitted to a sample by zeroth-order (U-ZOVR) or by first-order steps."""
 
 from collections.abc import Iterator
 from dataclasses import field
@@ -42,27 +42,27 @@ ROWS_OF_MEDIAN = 1000
 
 @frozen
 class ScaledSample:
-    """Scale the rows of a fit, sample them, and leave out rows of weight 0."""
+    """Scales the rows of a fit, samples them, and leaves out rows of weight 0."""
 
     scaling: Preprocessor
     rule: Rule | None = None
 
     def __call__(self, block: Block) -> Block:
-        """Return the block's rows of the fit."""
+        """Return the rows of a block that the fit uses."""
         block = self.scaling.transform(block)
         return with_weight(block if self.rule is None else self.rule(block))
 
 
 @frozen
 class GramRows:
-    """Replace rows by their kernel values with all rows of the fit, stored or computed in chunks when they are needed."""
+    """Replaces rows by their kernel values with all rows of the fit, stored or computed in chunks when they are needed."""
 
     vectors: Any
     sigma: float
     at_once: int | None
 
     def __call__(self, block: Block) -> Block:
-        """Return the block of the Gram matrix's rows."""
+        """Return a block with the rows of the Gram matrix."""
         if self.at_once is None:
             return block.with_X(gaussian_kernel(block.X, self.vectors, self.sigma))
         return KernelBlock(**vars(block), vectors=self.vectors, sigma=self.sigma, at_once=self.at_once)
@@ -70,15 +70,18 @@ class GramRows:
 
 @frozen
 class KernelMachine:
-    """A Gaussian kernel machine.
+    """A model whose scores are sums of Gaussian kernels.
 
     Parameters
     ----------
     scaling : Preprocessor
-        Applied to rows before they are scored; `vectors` are scaled already.
-    vectors : object of shape (n_vectors, n_features)
+        The scaling of rows before they are scored. The rows in `vectors` are scaled already.
+    vectors : ndarray or sparse of shape (n_vectors, n_features)
+        The support vectors.
     sigma : float
+        The width of the kernel.
     alpha : ndarray of shape (n_vectors,), float64
+        The coefficients of the support vectors.
     """
 
     scaling: Preprocessor
@@ -87,7 +90,7 @@ class KernelMachine:
     alpha: ndarray
 
     def scores(self, block: Block) -> ndarray:
-        """Return the score of each row, some rows at a time."""
+        """Return the score of each row. A limited number of rows is scored at a time."""
         gram = GramRows(self.vectors, self.sigma, max(1, CHUNK_BYTES // (8 * len(self.alpha))))
         return gram(self.scaling.transform(block)).scores(self.alpha)
 
@@ -98,14 +101,20 @@ def auc_of(blocks: Blocks, scaling: Preprocessor, w: ndarray) -> float:
 
 
 def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
-    """Return how many rows of the Gram matrix a block may hold at a time; None if it can keep all of them.
+    """Return how many rows of the Gram matrix a block may hold at a time, or None if it can keep all of them.
 
     Parameters
     ----------
     n_rows : int
+        The number of rows of the fit.
     n_blocks : int
+        The number of blocks.
     bound : int
-        Bytes, for all blocks together.
+        The largest number of bytes, for all blocks together.
+
+    Returns
+    -------
+    int or None
 
     Raises
     ------
@@ -124,8 +133,9 @@ def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
 
 
 def standard_scaling(blocks: Blocks) -> Preprocessor:
-    """Return the scaling that gives each feature mean 0 and variance 1 over all rows; of sparse rows only variance 1."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # values that overflow are refused below
+    """Return the scaling that gives each feature mean 0 and variance 1 over all rows. Sparse rows are not centred."""
+    # Values that overflow raise an InputError below.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         summary = blocks.sum(moments_of)
         total = summary["moments"]
         factor = 1.0 / total.deviation
@@ -294,7 +304,10 @@ class MarginMeanClassifier(BlockClassifier):
                 raise InputError(f"{name} applies only to kernel='rbf': set {name}=None or kernel='rbf'")
 
     def _fit(self, rows: Blocks, printer: RoundPrinter, start: WarmStart | None, *, keep_counts: bool) -> FitResult:
-        """Fit a sample of the rows, or all of them where the sampler's hyperplane ranks them much better."""
+        """Fit a sample of the rows.
+
+        If the sampler's hyperplane ranks the rows much better than this fit, fit all rows instead.
+        """
         blocks = check_and_map_rows(self, rows, start)
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else AS_READ
@@ -309,7 +322,7 @@ class MarginMeanClassifier(BlockClassifier):
                 all_rounds, scaling_of_all = self._rounds(unsampled, scaling, seeds)
                 all_rows_solution = solve(all_rounds, tol=self.tol, max_passes=self.max_passes, callback=printer)
                 area_of_every = auc_of(blocks, scaling_of_all, all_rows_solution.w)
-                if area_of_every >= area:  # else it is even worse
+                if area_of_every >= area:  # otherwise the fit to all rows is even worse
                     solution, self._scaling, sample = all_rows_solution, scaling_of_all, unsampled
                     text = (
                         f"the rows that the sampler chose give an AUC of {area:.3g} on all training rows, but the sampler's "
@@ -322,14 +335,14 @@ class MarginMeanClassifier(BlockClassifier):
         return record_solution(self, solution, fit, printer, blocks, keep_counts=keep_counts)
 
     def _rounds(self, sample: Blocks, scaling: Preprocessor, seeds: list[int]) -> tuple[Iterator[Round], Preprocessor]:
-        """Return the rounds of the fit of a sample, and the scaling that its solution is for."""
+        """Return the rounds of the fit of a sample, and the scaling of the rows for which the solution holds."""
         if 0 in (sample.n_neg, sample.n_pos):
             raise InputError(
                 f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows, but both classes are "
                 "needed: change its parameters, or set sampler=None"
             )
         if self.scale == "standard" and self.sampler is not None:
-            # There is no bias, so the boundary has to pass through the mean of the sample.
+            # The model has no intercept, so the boundary must pass through the mean of the sample.
             sample_scaling = standard_scaling(sample)
             assert scaling.factor is not None
             assert sample_scaling.factor is not None
@@ -342,7 +355,7 @@ class MarginMeanClassifier(BlockClassifier):
             bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
             at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
             self.support_vectors_ = all_rows(sample).X.copy()
-            if isinstance(self.sigma, str | None):  # the median
+            if isinstance(self.sigma, str | None):  # None and "median"
                 few = np.argsort(hash_ids(np.arange(sample.n_samples), seeds[0]))[:ROWS_OF_MEDIAN]
                 self.sigma_ = median_distance(self.support_vectors_[few])
             else:
@@ -352,14 +365,14 @@ class MarginMeanClassifier(BlockClassifier):
         return self.resolved_solver.rounds(sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options), scaling
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
-        """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
+        """Return the rows of the fit, scaled, and the default hyperplane if it selected them."""
         scaled = ViewBlocks(blocks, ScaledSample(scaling))
         if self.sampler is None:
             return scaled, None
         sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
-            # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.
+            # Not a clone, whose `svm` would not be fitted. Finding the rule does not change the sampler.
             rule = sampler.rule(scaled)
             plane = rule.model if isinstance(rule.model, Hyperplane) else None
             return ViewBlocks(blocks, ScaledSample(scaling, rule)), plane

@@ -1,4 +1,4 @@
-"""Directions of features: `monotone=` of an estimator as signs of weights."""
+"""Turn the parameter `monotone` of an estimator, which gives directions of features, into signs of weights."""
 
 import numbers
 from collections.abc import Mapping, Sequence
@@ -44,18 +44,24 @@ def directions(
 
     Parameters
     ----------
-    monotone : mapping of object to str, str or None
-        Names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
+    monotone : mapping, str or None
+        The names of features, or their positions counted from 0, and "increasing" or "decreasing". For None and a str, no
+        feature has a direction.
     n_features : int
+        The number of features.
     names : sequence of str or None
-        Of all features, if they are known.
+        The names of all features, if they are known.
     unordered : mapping of str to sequence of str, optional
         Columns of categories or of hashed strings, and the names of the features that are made of each.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), int8
 
     Raises
     ------
     InputError
-        For a feature that is not there, one that is named twice, or one without an order.
+        If a feature does not exist, is named twice, or has no order.
     """
     signs = np.zeros(n_features, dtype=np.int8)
     named = dict[int, Any]()
@@ -95,9 +101,9 @@ def directions(
 
 
 def directions_of_features(estimator: Any, blocks: Blocks) -> ndarray:
-    """Return the direction of each feature by the estimator's parameter, int8 of shape (n_features,); see `directions`.
+    """Return the direction of each feature by the parameter of an estimator, int8 of shape (n_features,); see `directions`.
 
-    Of rows with columns of categories, positions are those of the columns.
+    If the rows have columns of categories, positions are those of the columns.
     """
     monotone, categories = estimator.monotone, vars(estimator).get("categories_")
     if not categories:
@@ -110,6 +116,6 @@ def directions_of_features(estimator: Any, blocks: Blocks) -> ndarray:
 
 
 def directions_as_parameter(signs: ndarray) -> dict[int, str] | None:
-    """Return the parameter for these directions, by position; None if no feature has one."""
+    """Return the value of the parameter for these directions, by position, or None if no feature has a direction."""
     words = {sign: word for word, sign in DIRECTIONS.items()}
     return {int(j): words[int(signs[j])] for j in np.flatnonzero(signs)} or None

@@ -1,6 +1,9 @@
-"""Estimators that rank, by losses over pairs of rows or of single rows: the threshold and probabilities come after the fit.
+"""Estimators that rank, by losses over pairs of rows or of single rows.
 
-Pairs may be within groups, or of rows with grades, and may be those of the highest-scoring negatives alone.
+The fit chooses the threshold and probabilities at its end.
+
+Pairs may be limited to rows of the same group, may be pairs of rows with different grades, and may be limited to the negatives
+with the highest scores.
 """
 
 from typing import Any
@@ -49,7 +52,7 @@ class RankingClassifier(LinearClassifier):
 
     @property
     def ignores_zero_weight(self) -> bool:
-        """Whether a fit ignores rows of weight 0, to the last bit; with calibration it does not."""
+        """Whether a fit without the rows of weight 0 gives exactly the same result. With calibration, it does not."""
         return super().ignores_zero_weight and self.calibration is None
 
     def _check_combination(self) -> None:

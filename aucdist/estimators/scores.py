@@ -1,6 +1,7 @@
-"""Scores of rows by a fitted model, for a matrix or for blocks, and the threshold, which is set by hand or for a target.
+"""Scores of rows by a fitted model, and its threshold, which is set by hand or for a target.
 
-It also has the classes and probabilities of rows by several models, each of which is fitted to one class against the rest.
+The module also has the classes and the probabilities of rows by several models, each of which is fitted to one class against
+the rest.
 """
 
 import warnings
@@ -36,19 +37,25 @@ ROWS_LOOKED_AT_FIRST = 4096
 
 
 def map_matrix(X: Any, fitted: FittedMap | None) -> Block:
-    """Return a matrix as rows whose labels are all 1, mapped if there is a feature map."""
+    """Return a matrix as rows whose labels are all 1, after applying the feature map if there is one."""
     block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
     return block if fitted is None else fitted.map_block(block)
 
 
 def map_for_model(model: Any, blocks: Blocks) -> Blocks:
-    """Return the blocks that the weights of a model score: mapped by its feature map, unless they are mapped by it already."""
+    """Return the blocks to which the weights of a model apply.
+
+    The feature map is applied unless the blocks have been mapped already.
+    """
     fitted = getattr(model, "feature_map_", None)
     return blocks if fitted is None or blocks.feature_map is fitted else map_blocks(blocks, fitted)
 
 
 def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
-    """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction."""
+    """Return how many rows of each class have each score, by one reduction.
+
+    Above a million scores, intervals of scores are counted.
+    """
     return blocks.sum(_count, scorer)
 
 
@@ -58,27 +65,39 @@ def scores_of(block: Block, scorer: Scorer) -> ndarray:
 
 
 def auc_of_rows(blocks: Blocks, w: ndarray) -> float:
-    """Return the AUC of the scores; where a part of the rows shows that it is above 1/2, the AUC of that part.
+    """Return the AUC of the scores, or of those of a part of the rows if the part shows that the AUC is above 1/2.
 
     Parameters
     ----------
     blocks : Blocks
+        The rows.
     w : ndarray of shape (n_features,), float64
+        The weights.
+
+    Returns
+    -------
+    float
     """
     few = blocks.sum(_count_few, w)
-    # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
+    # The standard deviation of the AUC of m and n rows is at most 1 / (2 sqrt(min(m, n))).
     if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
         return auc(few)
     return auc(count_scores(blocks, w))
 
 
 def separates(blocks: Blocks, w: ndarray) -> bool:
-    """Return whether every positive row has a higher score than all negative ones; one reduction.
+    """Return whether every positive row has a higher score than all negative ones, by one reduction.
 
     Parameters
     ----------
     blocks : Blocks
+        The rows.
     w : ndarray of shape (n_features,), float64
+        The weights.
+
+    Returns
+    -------
+    bool
     """
     lowest, highest = zip(*blocks.sum(_inner_ends, w), strict=True)
     return bool(min(lowest) > max(highest))
@@ -93,14 +112,20 @@ def mean_and_std(counts: ScoreCounts) -> tuple[float, float]:
 
 
 def count_costs(blocks: Blocks, scorer: Scorer, costs: Costs) -> CostCounts:
-    """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
+    """Return the counts of scores in which each row is weighted by the cost of a wrong decision on it, by one reduction.
 
     Parameters
     ----------
     blocks : Blocks
-        As the weights score them; with costs where `costs` takes them.
+        The rows as the weights apply to them, with costs if `costs` refers to those of the rows.
     scorer : Scorer
+        The weights.
     costs : Costs
+        What wrong decisions cost.
+
+    Returns
+    -------
+    CostCounts
     """
     return blocks.sum(_count_costs, scorer, costs)
 
@@ -117,7 +142,10 @@ def _count_few(block: Block, w: ndarray) -> Summary:
 
 
 def _inner_ends(block: Block, w: ndarray) -> Summary:
-    """Return the lowest score of a positive row and the highest of a negative one. If a few rows overlap, only these are read."""
+    """Return the lowest score of a positive row and the highest of a negative row.
+
+    The first few rows suffice if their scores overlap.
+    """
     weight = block.weights()
     for n in sorted({min(ROWS_LOOKED_AT_FIRST, block.n_samples), block.n_samples}):
         first_rows = block.between(0, n)
@@ -138,7 +166,10 @@ def _count_costs(block: Block, scorer: Scorer, costs: Costs) -> Summary:
 def _thresholds_of_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any], confidence: float | None
 ) -> list[float]:
-    """Return the threshold of X w that meets a target on rows; of several classes one for each against the rest."""
+    """Return the threshold of X w that meets a target on rows.
+
+    For several classes, return one for each class against the rest.
+    """
     several = model.has_several_classes
     if several and y is not None and not model.label_sets_.exclusive:
         indicator, n = as_dense(y), len(model.estimators_)
@@ -156,7 +187,7 @@ def _thresholds_of_rows(
     X, thresholds = checked_rows(model, X), []
     for k, class_model in enumerate(model.class_models):
         scores = class_model._scores_without_intercept(X)
-        # Without labels a share of all rows is asked for, on which they have no influence.
+        # A target that needs no labels is a share of all rows, so that any labels will do.
         positive = np.arange(len(scores)) % 2 == 0 if y is None else members[:, k]
         with errors_name_class(model, k):
             if confidence is None:
@@ -197,7 +228,7 @@ def _raw_thresholds(model: Any, threshold: Any) -> list[float]:
 
 @contextmanager
 def errors_name_class(model: Any, k: int) -> Iterator[None]:
-    """Name the class at position `k` in an InputError, if the model has several."""
+    """Add the name of the class at position `k` to an InputError, if the model has several classes."""
     try:
         yield
     except InputError as error:
@@ -207,11 +238,11 @@ def errors_name_class(model: Any, k: int) -> Iterator[None]:
 
 
 def without_intercept(threshold: float, intercept: float) -> float:
-    """Return the threshold of X w that is passed exactly where X w + intercept, rounded, passes `threshold`."""
+    """Return a threshold of X w that is exceeded exactly if the rounded sum X w + intercept exceeds `threshold`."""
     if not np.isfinite([threshold, intercept]).all():
         return threshold
     middle = (Fraction(threshold) + Fraction(float(np.nextafter(threshold, np.inf)))) / 2 - Fraction(intercept)
-    cut = float(middle)  # up to about here, sums are rounded to the threshold
+    cut = float(middle)  # sums up to about this number are rounded to the threshold
     while Fraction(cut) > middle or cut + intercept > threshold:
         cut = float(np.nextafter(cut, -np.inf))
     return cut
@@ -226,17 +257,17 @@ class WithThreshold:
 
     @property
     def has_several_classes(self) -> bool:
-        """Whether the last fit had several classes, each against the rest."""
+        """Whether the last fit had several classes, each fitted against the rest."""
         return "estimators_" in vars(self)
 
     @property
     def class_models(self) -> Sequence[Any]:
-        """The fitted model of each class against the rest; with two classes, the estimator itself."""
+        """The fitted model of each class against the rest. With two classes, it is the estimator itself."""
         return vars(self).get("estimators_", [self])
 
     @property
     def class_spreads(self) -> ndarray:
-        """The divisor of the scores of each class, float64 of shape (n_classes,); 1 for two classes."""
+        """The number by which the scores of each class are divided, float64 of shape (n_classes,). It is 1 for two classes."""
         return vars(self).get("spreads_", np.ones(1))
 
     @property
@@ -396,7 +427,7 @@ class WithThreshold:
 
 
 def check_two_classes(model: BaseEstimator, attribute: str) -> None:
-    """Raise an InputError if the model has several classes, of which this takes one."""
+    """Raise an InputError if the model has several classes, because `attribute` is defined for two classes only."""
     if model.has_several_classes:
         raise InputError(
             f"{attribute} is not defined for several classes, and this model has {len(model.estimators_)}: use "
@@ -407,9 +438,9 @@ def check_two_classes(model: BaseEstimator, attribute: str) -> None:
 def scores_of_classes(model: BaseEstimator, X: Any) -> ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
-    With two classes there is one column. With several classes and no probabilities, a column is in units of the standard
-    deviation of its scores of the training rows. The weights of the models have different lengths, so without this the scores of
-    a row could not be compared.
+    With two classes, there is one column. With several classes and no probabilities, each column is divided by the standard
+    deviation of its scores on the training rows. The weights of the models differ in length, so that the scores of different
+    classes could not be compared otherwise.
     """
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):
@@ -424,13 +455,19 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> ndarray:
 
 
 def predicted_classes(model: BaseEstimator, scores: ndarray) -> ndarray:
-    """Return the class of each row, ndarray of shape (n_samples,); with labels an indicator matrix, int64.
+    """Return the class of each row.
 
     Parameters
     ----------
-    model : BaseEstimator
-    scores : ndarray of shape (n_samples, n_classes)
-        As `decision_function` returns them.
+    model : estimator of aucdist
+        A fitted one.
+    scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        What `decision_function` returned.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        If the labels were an indicator matrix, an indicator matrix of int64.
     """
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)

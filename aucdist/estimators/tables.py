@@ -1,4 +1,4 @@
-"""Convert what estimators accept as rows: arrays, sparse matrices, dask collections, and tables with categories or strings.
+"""Convert the rows that estimators accept: arrays, sparse matrices, dask collections, and tables with categories or strings.
 
 A column of categories or strings becomes a 0/1 feature for each of its values in the training rows, by the code that encodes
 files (`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. If no training
@@ -42,11 +42,11 @@ SHOWN_VALUES = 3
 LENIENT_CELLS = {"missing": "keep", "unknown": "ignore"}
 """How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
 category."""
-NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
+NO_LABELS = "no_validation"  # the value by which scikit-learn marks that there is no y
 
 
 def allows_missing(estimator: Any) -> bool:
-    """Return whether the estimator has a feature map with a place for missing values."""
+    """Return whether the estimator has a feature map that accepts missing values."""
     features = estimator.features
     if estimator._features_auto:
         if not hasattr(estimator, "chosen_"):
@@ -60,18 +60,18 @@ def allows_missing(estimator: Any) -> bool:
 
 
 def names_of_features(estimator: Any) -> ndarray | None:
-    """Return the names of the features to which the weights or the feature map refer; None if they have no names."""
+    """Return the names of the features to which the weights or the feature map refer, or None if they have no names."""
     return getattr(estimator, "feature_names_out_", getattr(estimator, "feature_names_in_", None))
 
 
 def labels_of_features(estimator: Any) -> list[str]:
-    """Return the names of these features; if they have none, x0, x1 and so on."""
+    """Return the names of these features. If they have none, return x0, x1 and so on."""
     names = names_of_features(estimator)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
 
 def forget_columns(estimator: Any) -> None:
-    """Remove the attributes about columns that the last fit has set."""
+    """Remove the attributes that describe the columns of the last fit."""
     for name in (*ENCODING_ATTRIBUTES, "feature_names_in_"):
         vars(estimator).pop(name, None)
 
@@ -84,14 +84,16 @@ def checked_rows(
     reset: bool = False,
     multi_output: bool = False,
 ) -> Any:
-    """Return rows as `sklearn.utils.validation.validate_data` does, with 0/1 features for columns of categories and texts.
+    """Return rows as `sklearn.utils.validation.validate_data` does, with 0/1 features for columns of categories and strings.
 
     Parameters
     ----------
     estimator : BlockClassifier
+        The estimator that is fitted, or that scores the rows.
     X : array-like, sparse matrix or table of shape (n_samples, n_features)
-        A table is a DataFrame of pandas or polars, a Table of pyarrow, or another that narwhals knows.
+        A table is a DataFrame of pandas or polars, a Table of pyarrow, or another table that narwhals knows.
     y : array-like, optional
+        The labels.
     reset : bool, default=False
         Whether these are training rows, which set `n_features_in_`, `feature_names_in_` and the attributes in
         `ENCODING_ATTRIBUTES`.
@@ -100,14 +102,14 @@ def checked_rows(
 
     Returns
     -------
-    X : ndarray or csr matrix of shape (n_samples, n_encoded_features), float64 or float32
-        With y the tuple of both.
+    X : ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64 or float32
+        With y, the tuple of both.
 
     Raises
     ------
     InputError
-        For two columns of one name, a column of dates or one that looks like an identifier, or a column that held numbers in the
-        training rows and holds strings here.
+        If two columns have one name, a column has dates or looks like an identifier, or a column that had numbers in the
+        training rows has strings here.
     """
     check_not_lazy("X", X)
     X = _plain_table(X)
@@ -143,7 +145,7 @@ def checked_rows(
 
 @contextmanager
 def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
-    """Name the maps that accept missing values in scikit-learn's errors about NaN, and convert errors of Arrow to InputErrors."""
+    """Convert errors of Arrow to InputErrors, and name the maps that accept missing values in scikit-learn's errors about NaN."""
     try:
         yield
     except (ValueError, NotImplementedError) as e:
@@ -173,9 +175,9 @@ def check_not_lazy(name: str, values: Any) -> None:
 
 
 def _plain_table(X: Any) -> Any:
-    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features.
+    """Return rows without the columns in which pyarrow keeps the index of a DataFrame, because they are not features.
 
-    Sparse columns of pandas become dense unless all of them are 0 where nothing is stored, as scikit-learn needs it.
+    Sparse columns of pandas become dense, unless values that are not stored are 0 in all of them, as scikit-learn requires.
     """
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         kinds = dict(enumerate(X.dtypes))
@@ -192,12 +194,12 @@ def _plain_table(X: Any) -> Any:
 
 
 def holds_texts(X: Any) -> bool:
-    """Return whether X is a table with a column that holds, by its type, neither numbers nor booleans.
+    """Return whether X is a table with a column that is neither numeric nor boolean.
 
     Raises
     ------
     InputError
-        For two columns of one name, or one of periods, intervals or complex numbers.
+        If two columns have one name, or a column has periods, intervals or complex numbers.
     """
     try:
         schema = nw.from_native(X, eager_only=True).schema
@@ -207,7 +209,7 @@ def holds_texts(X: Any) -> bool:
         raise InputError(
             f"two columns are called {twice!r}, but names of features must differ: rename one of them"
         ) from None
-    except TypeError:  # a table that narwhals does not know
+    except TypeError:  # narwhals does not know this kind of table
         return False
     for at, (name, kind) in enumerate(schema.items()):
         dtype = X.dtypes.iloc[at] if isinstance(kind, nw.Unknown) and hasattr(X, "iloc") else None
@@ -222,12 +224,12 @@ def holds_texts(X: Any) -> bool:
 
 
 def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
-    """Return a table as one of Arrow, whose columns are numbers, booleans, texts or categories.
+    """Return a table as a pyarrow table with columns of numbers, booleans, strings or categories.
 
     Raises
     ------
     InputError
-        If X is no table, or naming the first column that holds something else.
+        If X is not a table, or a column has other values. The message names the first such column.
     """
     from aucdist.data.formats.arrow_tables import from_pandas
 
@@ -243,7 +245,8 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
         if name not in categorical and (numbers := _written_numbers(table.column(at))) is not None:
             table = table.set_column(at, name, numbers)
         elif pa.types.is_null(kind) or pa.types.is_decimal(kind):
-            texts = table.column(at).cast(pa.string())  # by which decimals are rounded correctly
+            # Decimals are converted via strings, which rounds them correctly.
+            texts = table.column(at).cast(pa.string())
             table = table.set_column(at, name, texts if name in categorical else texts.cast(pa.float64()))
         elif pa.types.is_temporal(value):
             raise InputError(_dates(name, str(value)))
@@ -256,7 +259,7 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
 
 
 def _written_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a text column as numbers if all are, or stand for a missing value as in files; else None."""
+    """Return a column of strings as numbers, or None if a value is neither a number nor a missing value as in files."""
     if not is_text(column.type):
         return None
     distinct = column.cast(pa.string()).combine_chunks().dictionary_encode()
@@ -276,7 +279,7 @@ def _dates(name: str, kind: str) -> str:
 
 
 def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
-    """Return the columns of a table, parsed by the reader of files under the rules of a source and a schema.
+    """Return the columns of a table after parsing them by the reader of files, with the keys of a source and a schema.
 
     Warns if many values of a column of categories are unknown to the schema.
     """
@@ -293,7 +296,7 @@ def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
 
 
 def _columns_of_many_unknown(parsed: Parsed, table: pa.Table) -> list[str]:
-    """Return columns in which the share of rows with an unknown category is at least `MANY_UNKNOWN`, with some of these values.
+    """Return the columns in which the share of rows with an unknown category is at least `MANY_UNKNOWN`, with some of the values.
 
     A missing value is unknown if no training row had one.
     """
@@ -314,7 +317,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
     Raises
     ------
     InputError
-        For a column of dates, or one that looks like an identifier.
+        If a column has dates or looks like an identifier.
     """
     survey = _parsed(table, None, {**LENIENT_CELLS, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
@@ -336,24 +339,30 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
 
 
 def is_table(X: Any) -> bool:
-    """Return whether rows are a table with named columns, of pandas, polars, pyarrow or another library."""
+    """Return whether rows are a table with named columns, such as one of pandas, polars or pyarrow."""
     return (hasattr(X, "iloc") and hasattr(X, "columns")) or hasattr(X, "schema")
 
 
 def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
-    """Return the features of a table as a schema names them; columns that the schema does not have are left out.
+    """Return the features of a table that a schema names. Other columns are ignored.
 
     Parameters
     ----------
-    X : object
-    schema : object
+    X : table of shape (n_samples, n_columns)
+        A DataFrame of pandas or polars, a Table of pyarrow, or another table that narwhals knows.
+    schema : Schema
+        The schema of the training rows.
     reading : mapping
-        The keys of a source that say how cells are read, as saved models have them.
+        The keys of a source that say how values are read, as saved models have them.
+
+    Returns
+    -------
+    ndarray or csr_matrix of shape (n_samples, n_features)
 
     Raises
     ------
     InputError
-        For a column that is missing, or one whose values are of another kind.
+        If a column is missing, or its values are of another kind.
     """
     from aucdist.data.formats.arrow_tables import from_pandas
 
@@ -389,29 +398,36 @@ def is_dask(thing: Any) -> bool:
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
-    """Check number and names of the columns of a dask collection as those of an array or a DataFrame in memory."""
+    """Check the number and the names of the columns of a dask collection, as for arrays and DataFrames in memory."""
     rows = X._meta if hasattr(X, "columns") else np.zeros((1, X.shape[1]))
     holds_texts(rows)  # raises an error for two columns of one name
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
 
 
 def map_chunks(estimator: Any, X: Any, function: Callable[[Any], ndarray], dtype: Any, width: int | None) -> Any:
-    """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
+    """Apply a function to each chunk of the rows of a dask collection, and return the results as a dask Array.
 
     Parameters
     ----------
-    estimator : object
-    X : object of shape (n_samples, n_features)
+    estimator : estimator of aucdist
+        A fitted one.
+    X : dask Array or DataFrame of shape (n_samples, n_features)
+        The rows.
     function : callable
-        Of an array or a DataFrame; its result has a row for each.
-    dtype : object
+        Takes an array or a DataFrame, and returns an array with as many rows.
+    dtype : dtype
+        The type of the result.
     width : int or None
-        Their columns; None for one-dimensional results.
+        The number of columns of the result, or None if it has one dimension.
+
+    Returns
+    -------
+    dask Array
 
     Raises
     ------
     InputError
-        For other columns than those of the training rows.
+        If the columns are not those of the training rows.
     """
     import dask
     import dask.array as da
@@ -435,5 +451,5 @@ def _on_rows(function: Callable[[Any], ndarray], rows: Any, names: Any, tail: tu
     if len(rows) == 0:
         return np.zeros((0, *tail), dtype)
     if names is not None and not hasattr(rows, "columns"):
-        rows = pd.DataFrame(rows, columns=names)  # else there is a warning for each chunk
+        rows = pd.DataFrame(rows, columns=names)  # without names, scikit-learn warns for each chunk
     return function(rows)

@@ -1,4 +1,4 @@
-"""Training rows in every form that `fit` accepts, checked and turned into blocks."""
+"""Check training rows in every form that `fit` accepts, and turn them into blocks."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,20 +66,22 @@ def restore_on_failure(estimator: Any) -> Iterator[None]:
 def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> AnyBlocks:
     """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
 
-    Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
-
     Parameters
     ----------
-    estimator : object
-    X : object
-        Those of `fit`; see `aucdist.estimators.base.BlockClassifier`.
-    y, sample_weight, groups : object, optional
-        Those of `fit`; see `aucdist.estimators.base.BlockClassifier`.
+    estimator : BlockClassifier
+        The estimator that is fitted.
+    X, y, sample_weight, groups : object
+        As for `aucdist.estimators.base.BlockClassifier.fit`.
+
+    Returns
+    -------
+    Blocks or ClassBlocks
+        `ClassBlocks` for more than two classes, and if the labels are an indicator matrix.
 
     Raises
     ------
     InputError
-        For rows, labels or weights that cannot be used.
+        If rows, labels or weights cannot be used.
     """
     in_memory = not (isinstance(X, AnyBlocks) or is_dask(X))
     if not in_memory and estimator.n_jobs is not None:
@@ -108,7 +110,7 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
 def _blocks_here(
     estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[LocalBlocks, LabelSets | None]:
-    """Return rows in memory as blocks. The number of blocks depends only on the number of rows, and so does the result."""
+    """Return rows in memory as blocks. Their number depends only on the number of rows, so the result does, too."""
     check_not_lazy("y", y)
     check_not_lazy("groups", groups)
     shape = groups.shape if hasattr(groups, "shape") else np.shape(np.asarray(groups, dtype=object))
@@ -147,7 +149,7 @@ def _blocks_here(
 
 
 def _all_labelled(y: Any) -> Any:
-    """Return labels; raise an InputError naming the first row whose label is missing."""
+    """Return the labels. Raise an InputError that names the first row without a label."""
     if y is None or _is_indicator(y):
         return y
     values = y if hasattr(y, "dtype") else np.asarray(y, dtype=object)
@@ -162,7 +164,7 @@ def _all_labelled(y: Any) -> Any:
 
 
 def _is_indicator(y: Any) -> bool:
-    """Return whether labels are a matrix of several columns."""
+    """Return whether labels are a matrix with several columns."""
     if sp.issparse(y):
         return True
     shape = getattr(y, "shape", None)
@@ -172,9 +174,9 @@ def _is_indicator(y: Any) -> bool:
 
 
 def _encoder(estimator: Any, values: ndarray) -> tuple[LabelSets | None, Encode]:
-    """Set the estimator's `classes_`, and return the table of several classes and what encodes labels.
+    """Set the estimator's `classes_`, and return the table of several classes and a function that encodes labels.
 
-    Grades are -1 for the lowest, and +1.
+    For grades, the function returns -1 for the lowest grade, and +1 for all others.
     """
     graded = estimator.grade_weight is not None
     if graded:
@@ -194,11 +196,11 @@ def _encoder(estimator: Any, values: ndarray) -> tuple[LabelSets | None, Encode]
         raise InputError(
             f"Unknown label type: y is an object array of {type(values[0]).__name__}. Convert it, as by y.astype(bool)"
         )
-    elif values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
+    elif values.dtype.kind not in "biu":  # integers are classes, and checking them would take longer than a small fit
         check_classification_targets(values)
     distinct = np.unique(values)
     if len(distinct) < 2:
-        (only,) = distinct.tolist()  # 'no', and not np.str_('no')
+        (only,) = distinct.tolist()  # so that messages have 'no' instead of np.str_('no')
         raise InputError(f"y holds one class only ({only!r}); at least two are needed: give rows of both classes")
     estimator.classes_ = np.array([-1, 1]) if graded else distinct
     sets, encoded = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
@@ -251,10 +253,17 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 def check_groups(estimator: Any, blocks: Blocks) -> None:
     """Check that the solver supports the groups or grades of the rows, and that `group_weight` and `grade_weight` apply to them.
 
+    Parameters
+    ----------
+    estimator : BlockClassifier
+        The estimator that is fitted.
+    blocks : Blocks
+        The training rows.
+
     Raises
     ------
     InputError
-        The message names the estimators and solvers that take groups.
+        If the solver does not. The message names the estimators and solvers that accept groups.
     """
     solver = estimator.resolved_solver
     called = "groups" if blocks.has_groups else "grades"

@@ -1,4 +1,4 @@
-"""An estimator that has a solver among its parameters: `get_params`, `set_params`, and the checks before a fit."""
+"""Estimators that have a solver among their parameters: `get_params`, `set_params`, and the checks before a fit."""
 
 from abc import ABC
 from collections.abc import Iterable, Mapping
@@ -37,10 +37,10 @@ ABSENT: Any = None
 
 @keyword_parameters(tol=NOT_NEGATIVE, max_passes=count(), verbose=VERBOSITY, random_state=SEED)
 class WithSolver(BaseEstimator, ABC):
-    """The parameters of an estimator whose objective one of several solvers minimises.
+    """The base class of estimators whose objective one of several solvers minimises.
 
-    Parameters of the objective that only some solvers take default to None, and are refused if they do not apply; those of
-    an algorithm belong to its `Solver`.
+    Parameters of the objective that only some solvers accept are None by default, and raise an error if they do not apply.
+    Parameters of the algorithm belong to its `Solver`.
     """
 
     solvers: ClassVar[dict[str, type[Solver]]]
@@ -55,7 +55,7 @@ class WithSolver(BaseEstimator, ABC):
     monotone = group_weight = grade_weight = ABSENT
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse a parameter that the estimator does not have, and say what to write in its place."""
+        """Raise an error for a parameter that the estimator does not have. The message says what to write instead."""
         names = cls._get_param_names()
         others = [name for name in kwargs if name not in names]
         check_parameter_names(others, cls.solvers)
@@ -85,7 +85,7 @@ class WithSolver(BaseEstimator, ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Whether to include those of the solver, as ``solver__epochs``, and those of a transformer in `features`.
+            Whether to include the parameters of the solver, as ``solver__epochs``, and those of a transformer in `features`.
 
         Returns
         -------
@@ -93,12 +93,12 @@ class WithSolver(BaseEstimator, ABC):
         """
         params: dict[str, Any] = super().get_params(deep)
         if deep and not isinstance(self.solver, Solver):
-            with suppress(InputError):  # which `fit` reports
+            with suppress(InputError):  # `fit` raises this error
                 params |= {SOLVER_PREFIX + name: value for name, value in self.resolved_solver.get_params().items()}
         return params
 
     def plain_params(self) -> dict[str, Any]:
-        """Return the parameters as a configuration has them: the solver as a name, or as a mapping of its name and parameters.
+        """Return the parameters as in a configuration. The solver is a name, or a mapping of its name and parameters.
 
         Returns
         -------
@@ -112,9 +112,9 @@ class WithSolver(BaseEstimator, ABC):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of the solver, as in ``solver__epochs``, and of the feature map, as in ``features__n_bins``.
+        """Set parameters, including those of the solver (``solver__epochs``) and of the feature map (``features__n_bins``).
 
-        A solver or a map that is given by its name, or as a dict, becomes an object for them.
+        If the solver or the map is a name or a dict, it is replaced by an object with these parameters.
 
         Parameters
         ----------
@@ -149,24 +149,27 @@ class WithSolver(BaseEstimator, ABC):
         return self
 
     def _copy_with(self, **params: Any) -> Self:
-        """Return an unfitted copy with other values of those of the parameters that the estimator has."""
+        """Return an unfitted copy in which these parameters are replaced.
+
+        Parameters that the estimator does not have are ignored.
+        """
         names = self._get_param_names()
         copy: Self = clone(self).set_params(**{name: value for name, value in params.items() if name in names})
         return copy
 
     @property
     def _features_auto(self) -> bool:
-        """Whether folds choose the feature map."""
+        """Whether cross-validation chooses the feature map."""
         name = self.features.get("map") if isinstance(self.features, Mapping) else self.features
         return isinstance(name, str) and name == AUTO
 
     @property
     def _expander(self) -> Expander | None:
-        """The unfitted feature map; None without one, and if folds choose it."""
+        """The unfitted feature map. None if there is none, or if cross-validation chooses it."""
         return None if self._features_auto else expander_of(self.features)
 
     def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
+        """Check every parameter. `fit` does this first.
 
         Raises
         ------
@@ -174,7 +177,7 @@ class WithSolver(BaseEstimator, ABC):
             Naming the parameter, its value and what is allowed.
         """
         solver = self.resolved_solver
-        # A subclass with solvers of its own inherits the parameters that solvers of its base class take.
+        # A subclass with its own solvers inherits parameters that only solvers of its base class accept.
         tables = [vars(cls).get("solvers", {}) for cls in type(self).__mro__]
         for name in sorted({option for table in tables for other in table.values() for option in other.takes}):
             if getattr(self, name) is not None and name not in solver.takes:
@@ -207,10 +210,13 @@ class WithSolver(BaseEstimator, ABC):
         self._check_combination()
 
     def _check_combination(self) -> None:
-        """Check how the parameters of a subclass go together; each alone `_parameter_constraints` checks."""
+        """Check combinations of the parameters of a subclass. `_parameter_constraints` checks each parameter alone."""
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
-        """Return the keywords of the solver's rounds; a random one gets this seed, or one drawn from `random_state`."""
+        """Return the keyword arguments for the rounds of the solver.
+
+        A random solver gets this seed, or one drawn from `random_state`.
+        """
         solver = self.resolved_solver
         options = {name: getattr(self, name) for name in solver.takes if getattr(self, name) is not None}
         if len(solver.penalties) > 1:
@@ -226,19 +232,24 @@ class WithSolver(BaseEstimator, ABC):
 
 
 def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
-    """Return the solver that a parameter stands for; an object is returned as it is.
+    """Return the solver that a parameter stands for. An object is returned as it is.
 
     Parameters
     ----------
-    solver_parameter : object
-        A name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any class whose
-        objective is the estimator's.
+    solver_parameter : str, mapping or Solver
+        A name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver` of any class for the
+        objective of the estimator.
     solvers : mapping of str to type
+        The solvers of the estimator, by their names.
+
+    Returns
+    -------
+    Solver
 
     Raises
     ------
     InputError
-        For another name, a parameter that the solver lacks, or a solver of another objective.
+        If the name is unknown, the solver does not have a parameter, or the solver has another objective.
     """
     if isinstance(solver_parameter, Solver):
         objective = next(iter(solvers.values())).objective
@@ -260,12 +271,21 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
 
 
 def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:
-    """Check that the solver has these parameters.
+    """Check that a solver has these parameters.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names of the parameters.
+    solver : Solver
+        The solver.
+    solvers : mapping of str to type
+        The solvers of the estimator, by their names.
 
     Raises
     ------
     InputError
-        The message names the solvers that have the parameter, or else the parameters of this solver.
+        If it does not have one. The message names the solvers that have the parameter, or else the parameters of this solver.
     """
     params = solver.get_params()
     for name in names:
@@ -279,12 +299,12 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
 
 
 def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
-    """Return the names of the solvers that have the parameter."""
+    """Return the names of the solvers that have a parameter."""
     return [key for key, solver in solvers.items() if name in solver().get_params()]
 
 
 def check_parameter_names(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
-    """Raise an InputError for a parameter that has another name here, or belongs to solvers and is given to the estimator."""
+    """Raise an InputError for a parameter of the estimator that is called differently here, or that belongs to solvers."""
     for name in names:
         if name in FAMILIAR:
             raise InputError(f"unknown parameter {name!r}: use {FAMILIAR[name]}")

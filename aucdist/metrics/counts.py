@@ -185,9 +185,8 @@ class ScoreCounts:
         keys = ordered_keys(self.values) >> shift
         first = _first_of_equal(keys)
         highest = np.minimum((keys[first] << shift) | ((1 << shift) - 1), HIGHEST)
-        highest[
-            highest == -1
-        ] = -2  # The key -1 is that of -0.0. A score of 0.0 is in the next cell, but is not larger than -0.0.
+        # -1 is the key of -0.0. A score of 0.0 is in the next cell, but not larger than -0.0.
+        highest[highest == -1] = -2
         pos, neg = (np.add.reduceat(column, first) for column in (self.pos, self.neg))
         return ScoreCounts(floats_of_keys(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
 
