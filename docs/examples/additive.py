@@ -1,7 +1,8 @@
 """An additive model and its shapes.
 
-Risk is high at both ends of age, which a straight line cannot express. Bins turn each feature into steps, and the fit keeps its
-certificate. The model can be read feature by feature: it has a shape for each, and says what each adds to the score of a row.
+In this simulation, the risk is high for young and for old people, which a linear function of the age cannot express.
+Bins turn each feature into steps, and the fit still ends with a certificate. The model has a shape for each feature,
+and says what each feature adds to the score of a row.
 """
 
 import matplotlib.pyplot as plt

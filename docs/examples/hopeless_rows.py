@@ -1,7 +1,7 @@
 """What if some rows cannot be ranked correctly?
 
-A convex loss penalises a pair more, the larger its error is. The ramp loss, like the AUC, counts a wrong pair at most
-once. Its fit has no lower bound.
+With a convex loss such as the hinge, a pair in the wrong order costs the more, the larger its error is. The ramp
+loss, like the AUC, counts such a pair at most once. Its fit has no lower bound.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Two worker processes, the same bits.
 
-Each chunk of a Dask array becomes a block on the worker that has it. The result depends on the chunks. Any number
-of workers gives the same result, to the last bit.
+Each chunk of a Dask array becomes a block on the worker that has it. The result depends on the chunks and not on the
+workers: any number of workers gives the same result, to the last bit.
 """
 
 import dask.array as da
