@@ -1,6 +1,7 @@
-"""The lower bound of cutting planes: the best convex combination of the dual points of all cuts.
+"""The lower bound of the objective from cuts: the best convex combination of the dual points of all cuts.
 
-It is the maximum of a concave quadratic over a simplex, for penalties with corners of several in turn.
+The bound is the maximum of a concave quadratic over a simplex. For penalties that set weights to 0, several such maxima are
+computed one after the other.
 """
 
 import numpy as np
@@ -28,7 +29,8 @@ MAX_PATTERNS = 30
 class Bundle:
     """The dual points so far, and the best convex combination of them.
 
-    A point (A, g) is a cut's offset, the weight of its active pairs, and its gradient. The bound is
+    A point (A, g) belongs to a cut. A is its offset, the value of the cut at w = 0, which for the hinge is the weight of its
+    active pairs. g is its gradient. The bound is
 
         max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b = 1,
 
@@ -38,7 +40,7 @@ class Bundle:
     Attributes
     ----------
     weights : ndarray of shape (n_points,)
-        Those of the points in the best combination.
+        The weights b of the points in the best combination.
     """
 
     def __init__(self, n_features: int):
@@ -58,13 +60,16 @@ class Bundle:
 
         Parameters
         ----------
+        offset : float
+            The offset of the cut.
         gradient : ndarray of shape (n_features,)
+            The gradient of the cut.
         image : ndarray of shape (n_features,), optional
             The vector whose inner product with another gradient is used: with kernels, the Gram matrix times the gradient.
         """
         active = self._idle < IDLE_ROUNDS
         if (self._proximal_weights[~active] > 0).any():
-            self._proximal_weights = self.weights  # from an earlier proximal point
+            self._proximal_weights = self.weights  # the weights of the last proximal point
         if not active.all():
             self._gram = self._gram[np.ix_(active, active)]
             self._rows[: np.count_nonzero(active)] = self._gradients[active]
@@ -90,7 +95,7 @@ class Bundle:
 
     @property
     def offset(self) -> float:
-        """The offset of the best combination found last; for the hinge the weight of its active pairs."""
+        """The offset of the best combination that was found last. For the hinge, it is the weight of the active pairs."""
         return float(self.weights @ self._offsets)
 
     def resolution(self, lam: float) -> float:
@@ -103,7 +108,7 @@ class Bundle:
         return len(self.weights)
 
     def best_combination(self, penalty: Penalty) -> tuple[ndarray, float]:
-        """Find the combination with the largest dual value, for a penalty without corners.
+        """Find the combination with the largest dual value, for a penalty that is differentiable.
 
         The points do not depend on the penalty, which may change between calls.
 
@@ -123,7 +128,10 @@ class Bundle:
         return w, penalty.bound(self.offset, slope, w)
 
     def best_value(self) -> float:
-        """Return the largest dual value with ``|w|^2 / 2``, from the inner products of the points alone."""
+        """Return the largest dual value for the penalty ``|w|^2 / 2``.
+
+        It is computed from the inner products of the points only.
+        """
         self.weights = maximise(self._gram, self._offsets, self.weights)
         self._count_idle()
         return float(self.offset - 0.5 * self.weights @ self._gram @ self.weights)
@@ -171,10 +179,12 @@ class Bundle:
     def _combine(self, penalty: Penalty, centre: ndarray, mu: float, b: ndarray) -> ndarray:
         """Return the combination with the largest dual value.
 
-        If it is known which weights are 0 and which signs the others have, the dual value is a quadratic. So its maximiser is
-        found for the present pattern, then for its own, and so on; the dual value never falls.
+        For a given pattern, which says which weights are 0 and which signs the others have, the dual value is a quadratic. Its
+        maximiser is found for the present pattern, then for the pattern of this maximiser, and so on. The dual value never
+        falls.
         """
-        if isinstance(penalty, L2) and penalty.signs is None:  # the dual value is one quadratic, whatever the pattern
+        # The dual value is the same quadratic for every pattern.
+        if isinstance(penalty, L2) and penalty.signs is None:
             total = penalty.lam + mu
             offsets = self._offsets + (mu / total) * (self._gradients @ centre) if mu > 0.0 else self._offsets
             return maximise(self._gram / total, offsets, b)
@@ -195,7 +205,7 @@ class Bundle:
         return b
 
     def _at(self, b: ndarray, penalty: Penalty, centre: ndarray, mu: float) -> tuple[ndarray, float, ndarray]:
-        """Return the weights of a combination, its dual value, and its gradient."""
+        """Return the weights w of a combination, its dual value, and the gradient of the dual value."""
         slope = b @ self._gradients
         w = penalty.minimiser(slope, centre, mu)
         away = w - centre
@@ -211,6 +221,7 @@ def maximise(H: ndarray, a: ndarray, b: ndarray) -> ndarray:
     H : ndarray of shape (n, n)
         Positive semi-definite.
     a : ndarray of shape (n,)
+        The linear term.
     b : ndarray of shape (n,)
         A feasible start.
 
@@ -222,7 +233,7 @@ def maximise(H: ndarray, a: ndarray, b: ndarray) -> ndarray:
     Raises
     ------
     ArithmeticError, numpy.linalg.LinAlgError
-        Where entries of H are not finite, or nothing keeps equal points apart.
+        If an entry of H is not finite, or points are so nearly equal that the system of equations is singular.
     """
     if not np.isfinite(H).all():
         raise ArithmeticError("infinite gradients")

@@ -1,16 +1,20 @@
-"""Cuts of the pairwise hinge if both classes are large: the anchors are counted in a histogram of scores.
+"""Cuts of the pairwise hinge if both classes are large.
 
-`PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
-`MAX_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
-round, and nothing that the client holds of it, grows with the rows. `aucdist.pairs.kernels` says why the bounds stay
-true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
+The anchors, which are the rows of the smaller class, are counted in cells.
 
-The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
-whose kink lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. u and W
-are taken from the last cut. If the slack of a cut is too large, it is computed again with edges from its own u and W. The steps
-of a line search need the anchors only as a sample, whose scores are sent as those of few anchors are.
+`PairCuts` sends the sorted scores of the anchors to all blocks. If there are more than `MAX_ANCHORS` of them, the blocks keep
+the scores. They send how many anchors are in each of K intervals of scores, called cells. What is sent in a round, and what the
+client stores, then does not grow with the number of rows. `aucdist.pairs.kernels` says why the bounds stay valid: the dual
+value is exact, and the primal value is an **upper bound** of the objective, which exceeds it by `Round.slack` at most.
 
-Where the anchors are the negatives and only the highest-scoring ones count, the others have weight 0 in their cells.
+The edges of the cells are placed so that the slack is small. The kink of a row of the larger class is the score up to which an
+anchor is in an active pair with it. The slack of a cell is about u W (h - l) / 4, where W is the weight of its anchors, u the
+weight of the rows whose kink lies in it, and l and h are its lowest and highest score. The sum over K cells is smallest if the
+density of the edges is proportional to ``(u W)^(1/3)``. u and W are taken from the last cut. If the slack of a cut is too
+large, the cut is computed again with edges from its own u and W. The steps of a line search need the anchors only as a sample,
+whose scores are sent as those of few anchors are.
+
+If the anchors are the negatives and only the highest-scoring ones count, the others have weight 0 in their cells.
 """
 
 from dataclasses import replace
@@ -41,14 +45,14 @@ ANCHORS_DRAWN = 20_000
 
 @frozen
 class CellSums:
-    """The weights and score sums of the anchors in each cell; those of several blocks merge by ``+``.
+    """The weights and sums of scores of the anchors in each cell. The sums of several blocks are merged by ``+``.
 
     Attributes
     ----------
     sums : ndarray of shape (2, n_cells), float64
-        Their weight, and the sum of weight times score.
+        The weight of the anchors, and the sum of weight times score.
     lowest, highest : ndarray of shape (n_cells,), float64
-        The least and the greatest score; inf and -inf in an empty cell.
+        The lowest and the highest score; inf and -inf in an empty cell.
     """
 
     sums: ndarray
@@ -62,8 +66,8 @@ class CellSums:
     def as_anchors(self) -> tuple[Anchors, ndarray]:
         """Return one anchor for each cell that is not empty, with its mean score and its weight, and the numbers of these cells.
 
-        Two anchors of weight 0 stand before and behind them, at the lowest and the highest score, so that the hinge of
-        rows whose kink lies beyond them is exact.
+        Two more anchors of weight 0 are at the lowest and at the highest score, so that the hinge is exact for rows whose kink
+        lies beyond them.
         """
         nonempty = np.flatnonzero(self.sums[0] > 0.0)
         (weight, score), low, high = self.sums[:, nonempty], self.lowest[nonempty], self.highest[nonempty]
@@ -71,18 +75,18 @@ class CellSums:
         width = high - low
         row_slack = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
         scores, weights = np.concatenate((low[:1], mean, high[-1:])), np.concatenate(([0.0], weight, [0.0]))
-        # With the first r anchors active, the kink lies in the cell of anchor r - 1, that of anchor r, or between them.
+        # If the first r anchors are active, the kink lies in the cell of anchor r - 1, in that of anchor r, or between the two.
         row_slack = np.concatenate(([0.0], np.maximum(np.append(row_slack, 0.0), np.insert(row_slack, 0, 0.0)), [0.0]))
         return Anchors(scores, weights, np.array([0, len(scores)]), row_slack=row_slack), nonempty
 
 
 class CellEdges(NamedTuple):
-    """The edges of cells, and the index by which the cells of scores are found, as the kernels take them.
+    """The edges of cells, and the index with which kernels find the cell of a score.
 
     Attributes
     ----------
     at : ndarray of shape (n_cells - 1,), float64
-        Ascending.
+        The edges, ascending.
     table, low, scale
         What `aucdist.pairs.kernels.index_edges` writes and returns.
     """
@@ -94,7 +98,7 @@ class CellEdges(NamedTuple):
 
     @classmethod
     def of(cls, at: ndarray) -> "CellEdges":
-        """Return edges, each of them once."""
+        """Return distinct edges."""
         at = np.unique(at)
         table = np.empty(SEARCH_PLACES, dtype=np.int16)
         low, scale = index_edges(at, table)
@@ -108,7 +112,7 @@ class CellEdges(NamedTuple):
 def count_in_cells(
     number: int, memory: PairMemory, step: float, edges: CellEdges, cutoff: Cutoff | None
 ) -> tuple[PairMemory, Summary]:
-    """Put the anchors into cells by their scores at a step of the line; negatives below a cutoff have weight 0."""
+    """Assign the anchors to cells by their scores at a step along the line. Negatives below a cutoff get weight 0."""
     scores, counted, weights = memory.anchors.scores_at(step), memory.anchors.weight, memory.anchors.weights
     if cutoff is not None:
         counted = weights = weights * cutoff.fractions(-scores)
@@ -123,23 +127,26 @@ def count_in_cells(
 
 
 class CellCuts(PairCuts):
-    """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
+    """`PairCuts` for many anchors. The parameters are the same, and all rows belong to one group."""
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: ndarray):
         super().__init__(blocks, objective, start, keep_one_in=max(1, min(blocks.n_pos, blocks.n_neg) // ANCHORS_DRAWN))
         self._edges: CellEdges | None = None
 
     def value_error(self, largest_score: float) -> float:
-        """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
+        """Return a bound on the additional rounding by the mean scores of the cells: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + largest_score)
 
     def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
-        """Return which negatives count for a cut at a step, and for the loss there: whole ones for both."""
+        """Return which negatives count for a cut at a step, and which for the loss there.
+
+        Both are hard cutoffs, without partial fractions.
+        """
         exact = self.negatives.cutoff(self.blocks, step)
         return exact, exact
 
     def anchors_at(self, step: float, scores: ndarray, cutoff: Cutoff | None) -> tuple[Anchors, ndarray, float]:
-        """Return an anchor for each cell, the numbers of these cells, and the total weight of all; one reduction."""
+        """Return an anchor for each cell, the numbers of these cells, and the total weight of all anchors, by one reduction."""
         edges = self._edges
         if edges is None:
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
@@ -155,8 +162,8 @@ class CellCuts(PairCuts):
         edges, cells, scores = self._last
         near = np.zeros(len(edges.at) + 1)
         near[order] = slope_sums[1:-2] + slope_sums[2:-1]
-        # Edges whose density is the cubic root of the product of both classes' weights in the cells. Rows whose kinks lie in a
-        # cell count even if all of its scores lie on one side, because other edges would change this.
+        # The density of the edges is the cubic root of the product of both classes' weights in the cells. Rows whose kinks lie in
+        # a cell count even if all scores of the cell lie on one side of them, because other edges would change this.
         low = np.concatenate(([np.minimum(edges.at[0], cells.lowest[0])], edges.at))
         high = np.concatenate((edges.at, [np.maximum(edges.at[-1], cells.highest[-1])]))
         density, refined = np.cbrt(near * cells.sums[0] * (high - low)), edges.at[:0]

@@ -1,9 +1,8 @@
-"""Cuts of the pairwise hinge: tangents of the loss, from the exact scores of the anchors, which are the smaller class.
+"""Cuts of the pairwise hinge: tangents of the loss, from the exact scores of the anchors, the rows of the smaller class.
 
-The anchors are the rows of the smaller class (`aucdist.pairs.loss`). The client has their scores, sorts them and sends
-them to all blocks. Where there are too many of them, they are sent as cells of scores (`aucdist.pairs.cell_cuts`), for
-which the loss is known up to a slack: such a cut may be taken again with other cells. `aucdist.pairs.top_negatives` decides
-which negatives count. `aucdist.pairs.bundle` makes a lower bound of all cuts.
+The client has the scores of the anchors, sorts them and sends them to all blocks. If there are too many anchors, they are sent
+as cells of scores (`aucdist.pairs.cell_cuts`). The loss is then known up to a slack, and a cut may be computed again with other
+cells. `aucdist.pairs.top_negatives` decides which negatives count, and `aucdist.pairs.bundle` makes a lower bound of all cuts.
 """
 
 from dataclasses import field, replace
@@ -36,32 +35,32 @@ MAX_TRIES = 4
 
 @frozen
 class Cut:
-    """A cut, and what is known of the loss where it was taken.
+    """A cut, which is a tangent of the loss, and what is known of the loss at the weights where it was taken.
 
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
-        Where it was taken.
+        The weights where the cut was taken.
     loss, slack : float
-        The mean loss there is at most the first, and at least the first minus the second.
+        The mean loss at `w` is at most `loss`, and at least ``loss - slack``.
     score_error : float
-        A bound on the error of any row's score there.
+        A bound on the error of the score of any row at `w`.
     counted_loss : float
-        The mean loss of the rows as they count for the cut.
+        The mean loss of the rows, where negatives count as they do for the cut.
     offset : float
         The value of the cut at w = 0.
     n_band : float
         How many rows of the larger class are in pairs within the band of the shifts.
     cutoff : Cutoff or None
-        Which negatives count for it; None for all.
+        Which negatives count for the cut; None for all.
     step : float
         The step length along the line from the current point to the trial point.
     slopes : ndarray of float64
         The derivatives by the anchors' scores, in the form that `PairCuts.finish` takes.
     scale : float
-        A factor of the gradient; the offset has it.
+        A factor of the gradient, which `offset` already contains.
     gradient : ndarray of shape (n_features,), float64
-        Once `PairCuts.finish` has added up the rows.
+        The gradient of the cut, once `PairCuts.finish` has computed it from the rows.
     """
 
     w: ndarray
@@ -79,24 +78,28 @@ class Cut:
 
 
 def shifts(h: float, n: int) -> ndarray:
-    """Return n shifts within a half-width h: ascending and equidistant, the middle one 0; for h = 0 that one only."""
+    """Return the n shifts of a smoothed hinge with the half-width h, ascending and with 0 in the middle.
+
+    For h = 0, return 0 alone.
+    """
     if h == 0.0:
         return np.zeros(1)
     return h * ((2 * np.arange(n) + 1 - n) / n)
 
 
 class PairCuts(PairProblem):
-    """The hinge over the pairs that count, and its cuts, along lines from the current point.
+    """The hinge over the pairs that count, and its cuts along lines from the current point.
 
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be there.
+        The rows, of both classes.
     objective : PairObjective
+        The objective.
     start : ndarray of shape (n_features,), float64
         The first current point.
     keep_one_in : int, default=1
-        As of `PairProblem`.
+        As for `PairProblem`.
 
     Attributes
     ----------
@@ -104,10 +107,10 @@ class PairCuts(PairProblem):
         The cut at the current point, where the line begins along which cuts are taken. Before the first
         cut, only its point and the error of its scores are set.
     scores : ndarray of float64
-        What the client has of the anchors' scores there.
+        The scores of the anchors at the current point, as far as the client has them.
     pair_half_width : float
-        The half-width of the band of pairs. A cut is the mean of those at scores of the larger class that are shifted by the
-        `shifts` within it: see `aucdist.pairs.kernels.cut_group`.
+        The half-width of the band of pairs. A cut is the mean of cuts at scores of the larger class that are shifted by the
+        `shifts` within the band: see `aucdist.pairs.kernels.cut_group`.
     cutoff_width : float
         The width of the band in which negatives count in part, if only the highest-scoring ones count.
     """
@@ -122,16 +125,19 @@ class PairCuts(PairProblem):
         self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
 
     def score(self, w: ndarray) -> ndarray:
-        """Score all rows at w, the trial point: the end of the line that starts at the current point."""
+        """Score all rows at the trial point w, which is the end of the line that starts at the current point."""
         self._target = super().score(w), self.rounding.score(w)
         return self._target[0]
 
     def value_error(self, largest_score: float) -> float:
-        """Return a bound on the rounding of the loss beyond that of scores and sums; no score is above `largest_score`."""
+        """Return a bound on the rounding of the loss in addition to that of scores and sums.
+
+        No score is above `largest_score`.
+        """
         return 0.0
 
     def scores_at(self, step: float) -> ndarray:
-        """Return the scores that the client has of anchors at a step length."""
+        """Return the scores of the anchors at a step length, as far as the client has them."""
         return self.scores + step * (self._target[0] - self.scores)
 
     def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
@@ -141,7 +147,7 @@ class PairCuts(PairProblem):
         )
 
     def anchors_at(self, step: float, scores: ndarray, cutoff: Cutoff | None) -> tuple[Anchors, ndarray, float]:
-        """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and their total weight."""
+        """Return the anchors as they are sent and as they count, the order that `slopes_of_anchors` takes, and their weight."""
         weights = self.negatives.counted(scores, self.weights, cutoff)
         return *self.sort_anchors(scores, weights), float(weights.sum())
 
@@ -154,13 +160,15 @@ class PairCuts(PairProblem):
 
         Parameters
         ----------
+        step : float
+            The step length.
         w : ndarray of shape (n_features,), float64
-            The weights there.
+            The weights at this step.
         gap : float
             The current gap of the objective, which limits the slack of the loss.
         """
         current, largest_score = self.current, self.rounding.largest_score
-        # The error of interpolated scores: the errors at both ends, and the rounding of the interpolation.
+        # Interpolated scores have the errors of both ends, and the rounding of the interpolation.
         error = (
             abs(1.0 - step) * current.score_error
             + abs(step) * self._target[1]
@@ -197,7 +205,7 @@ class PairCuts(PairProblem):
         )  # fmt: skip
 
     def finish(self, cut: Cut, keep: bool) -> Cut:
-        """Return a cut with its gradient; with `keep` the current point moves to it."""
+        """Return a cut with its gradient. If `keep` is true, the current point moves to the point of the cut."""
         gradient = self.gradient(cut.slopes, cut.scale, cut.step if keep else None)
         cut = replace(cut, gradient=gradient, slopes=np.zeros(0))
         if keep:

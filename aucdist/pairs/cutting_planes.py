@@ -3,35 +3,33 @@
 Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, where a pair weighs w_i
 w_j if rows have weights. The problem has three parts, each of which has variants:
 
-* the penalty and the cone of signs (`aucdist.pairs.penalty`);
-* which negatives count (`aucdist.pairs.top_negatives`): all, or the highest-scoring ones;
-* what is sent to the blocks of the anchors, the rows of the smaller class: their scores (`aucdist.pairs.cuts`),
-  or cells of scores if there are many (`aucdist.pairs.cell_cuts`).
+* The penalty, and the signs that weights may have (`aucdist.pairs.penalty`).
+* The negatives that count (`aucdist.pairs.top_negatives`): all of them, or those with the highest scores.
+* What the blocks get about the anchors, which are the rows of the smaller class: their scores (`aucdist.pairs.cuts`), or counts
+  in cells of scores if there are many anchors (`aucdist.pairs.cell_cuts`).
 
-A round takes a cut, which is the tangent of the loss at a point. A cut is a dual point as well. The best combination of
-all cuts (`aucdist.pairs.bundle`) is the lower bound, which decides when to stop. The methods differ in where
-the next cut is taken.
+A round computes a cut, which is the tangent of the loss at a point. A cut is a dual point as well. The best combination of
+all cuts (`aucdist.pairs.bundle`) gives the lower bound, which decides when to stop. The methods differ in the point where
+the next cut is computed.
 
-**Newton steps** (`aucdist.pairs.newton`), for an L2 penalty: the next cut is taken at the minimum of a
-quadratic model of a smoothed loss. The cuts are those of the smoothed loss, whose band becomes narrower with the gap.
+**Newton steps** (`aucdist.pairs.newton`) are used for an L2 penalty. The next cut is computed at the minimum of a quadratic
+model of a smoothed loss. The cuts are tangents of the smoothed loss, and the smoothing becomes weaker with the gap.
 Newton steps take a third of the passes of cutting planes or less, because a mean over very many pairs is almost smooth.
 
-**Cutting planes** are used if Newton steps no longer close the gap, or if all negatives count and there are fewer rows
-than features. A few thousand rows then carry no information about most directions, and conjugate gradients took four times
-the passes on news20.
-The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR
-10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
-scores of the anchors; the next target is the bundle's minimiser near the best point (a proximal term whose weight
-depends on the steps of the line search); the line search takes the zero of the derivative over the drawn rows. If there
-are few rows in all, or few that may be among the highest-scoring ones, an interior-point method finishes the fit
+**Cutting planes** are used if Newton steps no longer close the gap, or if all negatives count and there are fewer rows than
+features. A few thousand rows then carry no information about most directions, and conjugate gradients took four times the
+passes on news20. The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk
+Minimization" (JMLR 10, 2009), adapted to pairs. It departs from the paper in three points. The sum over pairs is computed from
+the sorted scores of the anchors. The next target is the bundle's minimiser near the best point, by a proximal term whose weight
+depends on the steps of the line search. The line search uses the zero of the derivative over sampled rows. If there are few
+rows, or few rows that may be among the highest-scoring ones, an interior-point method finishes the fit
 (`aucdist.pairs.few_rows`).
 
-**Proximal steps** are used for a penalty with corners. Such a penalty leaves features out, but a point between two
-others has the features of both, so there is no line search. A round takes a cut at the minimiser of the lower model of
-all cuts plus penalty and ``mu/2 |w - c|^2``, where c is the best point so far. The weight mu depends on how well the
-model predicted the value (after Kiwiel, "Proximity control in bundle methods for convex nondifferentiable
-minimization", Mathematical Programming 46, 1990).
-"""
+**Proximal steps** are used for penalties that are not differentiable. Such a penalty sets weights to 0, but a point between two
+others has the nonzero weights of both, so there is no line search. A round computes a cut at the minimiser of the lower model
+of all cuts plus the penalty and ``mu/2 |w - c|^2``, where c is the best point so far. The weight mu depends on how well the
+model predicted the value (after Kiwiel, "Proximity control in bundle methods for convex nondifferentiable minimization",
+Mathematical Programming 46, 1990)."""
 
 import bisect
 import functools
@@ -150,33 +148,35 @@ MAX_NULL_STEPS = 4
 
 
 class CuttingPlanes:
-    """The current point and the cuts so far: `rounds` for one lam after another start from them.
+    """The current point and the cuts so far. `rounds` can be called for one value of lam after another, and starts from them.
 
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be there.
+        The rows, of both classes.
     objective : PairObjective
-        With the loss `PairHinge`. Where it has groups, scores of anchors are exact, however many. `rounds` sets the penalty's
-        lam.
+        The objective with the loss `PairHinge`. If it has groups, the scores of all anchors are sent, however many there are.
+        `rounds` sets the penalty's lam.
     start : ndarray of shape (n_features,) or None
-        Zero by default.
+        The weights to start from, by default 0.
     passes_before : int, default=0
-        The passes that led to the start, which rounds report as well.
+        The passes that led to the start. Rounds count them as well.
 
     Attributes
     ----------
     cuts : PairCuts
+        Computes cuts.
     best : Cut
         The cut with the lowest objective.
     bundle : Bundle
+        The lower bound of all cuts.
     gap : float
         The relative gap of the last round; 1 before the first.
     value : float
         The objective at the last cut.
     smoothing_gap, cutoff_gap : float
-        How far the plane of the last cut is below the loss where it was taken, and how much of that is due to negatives that
-        count in part.
+        How far the tangent of the last cut is below the loss where the cut was taken, and how much of this is due to negatives
+        that count in part.
     """
 
     def __init__(
@@ -203,11 +203,11 @@ class CuttingPlanes:
         return point.loss + self.penalty.value(point.w)
 
     def rounds(self, lam: float) -> Iterator[Round]:
-        """Return the rounds for lam, which go on from the current point and the cuts so far."""
+        """Return the rounds for a value of lam, which continue from the current point and the cuts so far."""
         return itertools.chain.from_iterable(self._methods(lam))
 
     def _methods(self, lam: float) -> Iterator[Iterator[Round]]:
-        """Yield the rounds of one method after another: when one has stalled, the next goes on."""
+        """Yield the rounds of one method after another. When a method stalls, the next one continues."""
         self.penalty, self._n_taken_before = self.penalty.with_lam(lam), self._n_taken
         self.gap, self._unchanged = 1.0, 0
         self._bound = 0.0, 0.0  # the objective is never below 0
@@ -231,7 +231,7 @@ class CuttingPlanes:
         return min(self.gap, 1.0) * self.value_at(self.best)
 
     def _round(self, bound: float, w: ndarray) -> Round:
-        """Return the round of the best point so far, with the bundle's bound and the weights it comes from."""
+        """Return the round of the best point so far, with the lower bound of the bundle and the weights where it is attained."""
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
         best, rounding, cuts = self.best, self.rounding, self.cuts
         bound_error = self.penalty.bound_error(bound, w, self.bundle, rounding, cuts.weight_error)
@@ -239,7 +239,7 @@ class CuttingPlanes:
         primal = self.value_at(best)
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
-        # The rounding of the objective: that of the scores of pairs, of sums, and of the shares with which negatives count.
+        # The objective is rounded in the scores of pairs, in sums, and in the shares with which negatives count.
         largest = rounding.largest_score(best.w)
         sum_error = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
@@ -259,7 +259,7 @@ class CuttingPlanes:
         )  # fmt: skip
 
     def _newton_steps(self) -> Iterator[Round]:
-        """Yield what is known, and then take a cut at the end of a Newton step, until they stall."""
+        """Yield the round so far, and then compute a cut at the end of a Newton step, until these steps stall."""
         damping, step_was_poor, gaps = 0.0, False, list[float]()
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
@@ -282,7 +282,7 @@ class CuttingPlanes:
             step, first = self._line_search(for_search, move, last_widths)
             if step < STEP_TOO_LONG:
                 damping = max(4.0 * damping, 1e-4)
-                if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
+                if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was far from the minimum
                     cuts.pair_half_width = max(cuts.pair_half_width, HALF_WIDTH_OF_PLANES)
             elif step > STEP_SAFE:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
@@ -296,7 +296,7 @@ class CuttingPlanes:
             step_was_poor = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
 
     def _line_searches(self) -> Iterator[Round]:
-        """Yield what is known, and then take a cut beyond the end of a line search."""
+        """Yield the round so far, and then compute a cut slightly beyond the end of a line search."""
         cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
         # If few negatives count, the first cuts are informative only near w. If the minimum is near 0, the bundle's minimiser is
         # then a thousand times too long, and most passes would be spent on returning from it.
@@ -337,7 +337,7 @@ class CuttingPlanes:
         return FewRows(self.cuts)
 
     def _interior_points(self) -> Iterator[Round]:
-        """Yield a round for each point of the interior-point method (`few_rows`), if few rows make pairs that count."""
+        """Yield a round for each point of the interior-point method (`few_rows`), if few rows are in pairs that count."""
         cuts, penalty, w, n_chosen = self.cuts, self.penalty, self.best.w, 0
         few = self.negatives.is_top_only or cuts.n_anchors + cuts.n_larger <= MAX_ROWS
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
@@ -353,7 +353,7 @@ class CuttingPlanes:
                 yield self._round(bound, target)
 
     def _proximal_steps(self) -> Iterator[Round]:
-        """Yield what is known, and then take a cut at the bundle's minimiser near the best point."""
+        """Yield the round so far, and then compute a cut at the bundle's minimiser near the best point."""
         mu, null_steps = self._first_weight() or self.penalty.lam, 0
         while True:
             target, model, bound = self.bundle.proximal_combination(self.penalty, self.cuts.current.w, mu)
@@ -390,14 +390,22 @@ class CuttingPlanes:
     def _line_search(
         self, sample: RowSample, move: ndarray, last_widths: tuple[float, float] | None = None
     ) -> tuple[float, float]:
-        """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
+        """Return the step that nearly minimises the objective along a line, and the slope at the current point.
+
+        If signs of weights are restricted, the step is at most 1.
 
         Parameters
         ----------
         sample : RowSample
-        move : ndarray
+            The sampled rows.
+        move : ndarray of shape (n_features,)
+            The direction.
         last_widths : tuple (float, float), optional
-            Those of both bands at the last cut, where they are narrower now.
+            The widths of both bands at the last cut, if the bands are narrower now.
+
+        Returns
+        -------
+        step, slope : float
         """
         current, penalty, widths = self.cuts.current, self.penalty, (self.cuts.pair_half_width, self.cuts.cutoff_width)
         slope_of_penalty = functools.partial(penalty.slope_along, current.w, move)
@@ -420,7 +428,7 @@ class CuttingPlanes:
         # The sample has its own minimum, so only the change of its derivative is used.
         offset = initial_slope - sample_slope - slope_of_penalty(0.0)
         step = step_to_zero(lambda t: along(t) + slope_of_penalty(t) + offset, initial_slope)
-        # Points beyond the target may lie outside the cone. The cone is convex, so points before it do not.
+        # Points beyond the target may lie outside the cone of signs. The cone is convex, so points before the target lie inside.
         return step if penalty.signs is None else min(step, 1.0), initial_slope
 
     def accept(self, cut: Cut, *, move_anyway: bool = False, worst: float = np.inf) -> bool:
@@ -449,15 +457,15 @@ class CuttingPlanes:
 
 
 def has_stalled(gaps: Sequence[float], share: float) -> bool:
-    """Return whether the last `STALL_ROUNDS` rounds have not reduced the gap, primal minus dual value, to a share of it."""
+    """Return whether the last `STALL_ROUNDS` rounds failed to reduce the gap (primal minus dual value) to this share of it."""
     return len(gaps) > STALL_ROUNDS and gaps[-1] > share * gaps[-1 - STALL_ROUNDS]
 
 
 class AllPairs(Solver):
-    """Newton steps and cutting planes over all pairs. It is deterministic, and the solver to use by default.
+    """Newton steps and cutting planes over all pairs. This solver is deterministic. Use it by default.
 
-    See `aucdist.pairs.top_negatives` for the partial AUC. With an L2 penalty a fit of large data starts at
-    the solution over a sample (`aucdist.solvers.sample`). It has no parameters of its own.
+    `aucdist.pairs.top_negatives` describes fits for the partial AUC. With an L2 penalty, a fit of large data starts at the
+    solution for a sample (`aucdist.solvers.sample`). The solver has no parameters of its own.
     """
 
     name = "all-pairs"
@@ -466,27 +474,55 @@ class AllPairs(Solver):
     accepts_groups = accepts_signs = ignores_zero_weight = accepts_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **options: Any) -> Iterator[Round]:
-        """Return rounds of the best weights so far and the best bound so far; see `PairObjective.of` for the options."""
+        """Return the rounds of a fit, each with the best weights and the best lower bound so far.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights to start from.
+        **options
+            As for `PairObjective.of`.
+
+        Returns
+        -------
+        iterator of Round
+        """
         return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
 
     def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
-        """Return the cutting planes, which solve for one lam after another; the options are those of `rounds`."""
+        """Return an object that solves for one value of lam after another.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        **options
+            As for `rounds`.
+
+        Returns
+        -------
+        CuttingPlanes
+        """
         return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
 
 
 def minimise_hinge(blocks: Blocks, objective: PairObjective, start: ndarray | None = None) -> Iterator[Round]:
-    """Return the rounds of `CuttingPlanes`, from the solution over a sample if the data are large and there is no start."""
-    # With `yield from`, each step of the solver would be one call deeper.
+    """Return the rounds of `CuttingPlanes`. Without a start, a fit of large data starts from the solution for a sample."""
+    # `yield from` is avoided, because each step of the solver would be one call deeper.
     return itertools.chain.from_iterable(_after_sample(blocks, objective, start))
 
 
 def _after_sample(blocks: Blocks, objective: PairObjective, start: ndarray | None) -> Iterator[Iterator[Round]]:
-    """Solve over the sample if there is one, and yield the rounds over all rows."""
+    """Solve for a sample if there is one, and yield the rounds over all rows."""
     penalty, top_negatives = objective.penalty, objective.top_negatives
     part = 1.0 if top_negatives is None else top_negatives.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
-        """Return the rounds over the sample; None if lam is so small that its weights would fit noise."""
+        """Return the rounds over the sample, or None if lam is so small that the weights would fit the noise of the sample."""
         # Only `part` of the sampled negatives counts, so the noise is larger by 1 / part.
         if penalty.lam < MIN_NOISE * sample.noise(drawn) / part:
             return None

@@ -1,22 +1,23 @@
 """Minimise the pairwise hinge of few rows by an interior-point method, if other methods converge slowly.
 
-A few thousand rows carry no information about most directions, and cutting planes need hundreds of cuts where all pairs of
-separable rows end near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and
-the dual variables, one for each pair, fit into a matrix. The dual problem is the quadratic programme
+Cutting planes converge slowly if a few thousand rows carry no information about most directions, or if all pairs of separable
+rows end near the corner of the hinge. Then they need hundreds of cuts. But if there are few rows, the scores depend only on the
+products ``K = X X'`` of the rows, and the dual variables, one for each pair, fit into a matrix. The dual problem is the
+quadratic programme
 
     max over b of  sum b_ij - c'Kc / (2 lam),   0 <= b_ij <= W_ij,   c_i = sum over j of b_ij,   c_j = -(sum over i of b_ij),
 
-W_ij being the share of all pairs that a pair weighs. Its minimiser is ``w = X'c / lam``. Mehrotra's predictor-corrector method
-("On the implementation of a primal-dual interior point method", SIAM J. Optim. 2, 1992) takes ten to forty steps. Each costs one
-factorisation of a matrix of the size of K, since the variables of the pairs are eliminated first. The results are points and
-dual points for the loop of `aucdist.pairs.cutting_planes`, whose certificate does not rely on how they were found.
+where W_ij is the weight of a pair as a share of the weight of all pairs. Its minimiser is ``w = X'c / lam``. Mehrotra's
+predictor-corrector method ("On the implementation of a primal-dual interior point method", SIAM J. Optim. 2, 1992) takes ten to
+forty steps. Each costs one factorisation of a matrix of the size of K, because the variables of the pairs are eliminated first.
+The results are points and dual points for the loop of `aucdist.pairs.cutting_planes`, whose certificate does not depend on how
+they were found.
 
-Where only the highest-scoring negatives count (`aucdist.pairs.top_negatives`), the fraction u_j that each of them counts is
-another variable: ``0 <= b_ij <= W_ij u_j``, ``0 <= u_j <= 1`` and ``sum of v_j u_j <= q``, v_j being the weight of a negative and
-q the target. These unknowns stay in the system of equations. Rows that are in no pair that counts have b = 0, and can be left
-out: the method takes the rows that may count at the present weights. Then it takes those that may count at its own weights as
-well and starts anew, until there are none.
-"""
+If only the highest-scoring negatives count (`aucdist.pairs.top_negatives`), the fraction u_j with which a negative counts is
+another variable: ``0 <= b_ij <= W_ij u_j``, ``0 <= u_j <= 1`` and ``sum of v_j u_j <= q``, where v_j is the weight of a
+negative and q the target. These unknowns stay in the system of equations. Rows that are in no pair that counts have b = 0, and
+can be left out. The method first uses the rows that may count at the present weights. It then adds the rows that may count at
+the weights that it found, and starts again, until there are no more rows to add."""
 
 import math
 from collections.abc import Iterator
@@ -93,11 +94,12 @@ def products_of_rows(X: ndarray | sp.csr_matrix) -> ndarray:
 
 
 class FewRows:
-    """All rows at the client, and the pairs of those that are chosen: all of them where all negatives count.
+    """All rows at the client, and the pairs of the rows that were chosen. If all negatives count, these are all pairs.
 
     Parameters
     ----------
     cuts : PairCuts
+        The rows on the blocks, and their scores.
     """
 
     def __init__(self, cuts: PairCuts):
@@ -107,7 +109,7 @@ class FewRows:
         self._pair()
 
     def choose(self, w: ndarray) -> int:
-        """Add the rows that may be in a pair that counts near w, and return how many rows are chosen then; 0 for too many."""
+        """Add the rows that may be in a pair that counts near w, and return the number of chosen rows; 0 if it is too large."""
         if self.target:
             y, scores = self.block.y, self.block.scores(w)
             negatives = scores[y < 0]
@@ -121,7 +123,7 @@ class FewRows:
         return len(self.rows)
 
     def _pair(self) -> None:
-        """Take the pairs of the chosen rows."""
+        """Set the pairs of the chosen rows."""
         weight, groups = self.block.weights(), self._cuts.groups
         factor = np.ones(1) if groups is None else groups.factor
         parts = []
@@ -132,10 +134,10 @@ class FewRows:
         self.rows, self.n_pos, self.weights_neg = np.concatenate([pos, neg]), len(pos), weight[neg]
         i, j = np.nonzero(pos_groups[:, np.newaxis] == neg_groups)
         pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / self._cuts.pair_weight)
-        counted = pairs > 0.0  # the product of two small weights may be 0
+        counted = pairs > 0.0  # the product of two small weights may be rounded to 0
         self.i, self.j, self.weights = i[counted], j[counted], pairs[counted]
         X = matrix_of_rows(rows_at(self.block.rows, self.rows))
-        # Scores are `image @ products @ c`, or without an image ``products @ c``. Few features are the shorter way.
+        # Scores are `image @ products @ c`, or ``products @ c`` without an image. With few features, the former is cheaper.
         self.image = as_dense(X) if self.target and X.shape[1] < len(self.rows) else None
         with np.errstate(all="ignore"):
             self.products = products_of_rows(X) if self.image is None else self.image.T
@@ -143,12 +145,12 @@ class FewRows:
     def solve(self, lam: float) -> Iterator[tuple[ndarray, float, ndarray]]:
         """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the offset and gradient of a dual point.
 
-        A result is yielded when the gap has fallen to `GAP_REDUCTION` times that of the previous result, and at the end. Nothing
-        is yielded if no step has finite weights and a dual value above 0.
+        A result is yielded when the gap has fallen to `GAP_REDUCTION` times that of the previous result, and at the end.
+        Nothing is yielded if no step has finite weights and a dual value above 0.
         """
         with np.errstate(all="ignore"):
             K = self.products / lam
-        # The variables, their distances from their upper bounds, and the multipliers of both bounds. All of them are positive.
+        # The variables, their distances from their upper bounds, and the multipliers of both bounds, which are all positive.
         u = np.full(len(self.weights_neg), 0.5 * self.target / self.weights_neg.sum() if self.target else 1.0)
         b = 0.5 * self.weights * u[self.j]
         distances = self._distances(b, u, 1.0)
@@ -163,7 +165,7 @@ class FewRows:
                 highest, bound = dual, self._feasible(iterate)
             before, gap = gap, lowest - highest
             in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
-            # Rounding can lift the dual value above the objective.
+            # By rounding, the dual value may exceed the objective.
             if in_vain > PATIENCE_IN_STEPS or not (product > 0.0 and gap > 0.0):
                 break
             if len(bound) and gap <= GAP_REDUCTION * min(yielded, lowest):
@@ -177,14 +179,18 @@ class FewRows:
             yield self._point(lam, best, bound)
 
     def _distances(self, b: ndarray, u: ndarray, one: float) -> ndarray:
-        """Return the distances of the variables from their bounds, or the changes of these for changes of the variables.
+        """Return the distances of the variables from their upper bounds, or the changes of these for changes of the variables.
 
         Parameters
         ----------
-        b : ndarray
-        u : ndarray
+        b, u : ndarray
+            The variables of the pairs and of the negatives, or their changes.
         one : float
             1 for distances, 0 for their changes.
+
+        Returns
+        -------
+        ndarray
         """
         W, v, q = self.weights, self.weights_neg, self.target
         if not q:
@@ -193,7 +199,7 @@ class FewRows:
         return np.stack([np.concatenate([b, u, total]), np.concatenate([W * u[self.j] - b, one - u, one * q - total])])
 
     def _feasible(self, iterate: ndarray) -> ndarray:
-        """Return the variables of the pairs, within their bounds in spite of rounding."""
+        """Return the variables of the pairs, moved to their bounds where rounding put them outside."""
         n, most = len(self.weights), self.weights
         if self.target:
             most = (1.0 - ROUNDING) * most * iterate[0, n + self.j]
@@ -218,12 +224,12 @@ class FewRows:
         return matrix
 
     def _scores(self, projected: ndarray) -> ndarray:
-        """Return the scores, or what has their form, after `products`."""
+        """Return the scores, given `products` times the coefficients."""
         return projected if self.image is None else self.image @ projected
 
     @np.errstate(all="ignore")
     def _values(self, K: ndarray, iterate: ndarray) -> tuple[float, float, ndarray, float]:
-        """Return the objective, the dual value, 1 less the margin of each pair, and the mean product."""
+        """Return the objective, the dual value, 1 minus the margin of each pair, and the mean product."""
         b = iterate[0, : len(self.weights)]
         c = self.coefficients(b)
         scores = self._scores(K @ c)
@@ -236,7 +242,7 @@ class FewRows:
 
     @np.errstate(all="ignore")
     def _next(self, K: ndarray, iterate: ndarray, t: ndarray, product: float) -> ndarray | None:
-        """Return the end of a step of the predictor-corrector method; None if its matrix is singular."""
+        """Return the iterate after a step of the predictor-corrector method, or None if its matrix is singular."""
         n, W, v, distances, multipliers = self.n_pos, self.weights, self.weights_neg, iterate[:2], iterate[2:]
         n_pairs, ratios = len(W), multipliers / distances
         curvature = ratios[0] + ratios[1]
@@ -252,7 +258,7 @@ class FewRows:
         n = len(system)
         system[np.diag_indices(n)] += 1.0
         if self.target:
-            # The fractions of the negatives are unknown as well. The rates say how a pair's variable rises with them.
+            # The fractions of the negatives are unknown as well. The rates are the derivatives of a pair's variable by them.
             rates = ratios[1, :n_pairs] * W * scaling
             of_fractions = np.bincount(self.j, ratios[0, :n_pairs] * W * rates, len(v)) + curvature[n_pairs:-1]
             gains = np.concatenate([self._matrix(rates), -np.diag(np.bincount(self.j, rates, len(v)))])
@@ -297,10 +303,10 @@ class FewRows:
 
 
 def mean_product(iterate: ndarray) -> float:
-    """Return the mean product of a distance to a bound and its multiplier, which is 0 at the minimum."""
+    """Return the mean product of the distance to a bound and its multiplier. It is 0 at the minimum."""
     return float(iterate[0] @ iterate[2] + iterate[1] @ iterate[3]) / (2 * iterate.shape[1])
 
 
 def longest_step(iterate: ndarray, step: ndarray) -> float:
-    """Return the largest share of a step, at most 1, that keeps all values above 0; NaN if a value is NaN."""
+    """Return the largest share of a step, at most 1, with which all values stay above 0. Return NaN if a value is NaN."""
     return 1.0 / float(np.maximum(1.0, (-step / iterate).max()))

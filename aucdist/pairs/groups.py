@@ -59,7 +59,7 @@ class PairGroups:
     pair_weight : float
         The total weight of all pairs.
     n_without_pairs : int
-        How many groups of rows have none.
+        How many groups of rows have no pair.
     """
 
     keys: ndarray
@@ -81,22 +81,22 @@ class PairGroups:
 
     @property
     def n_pos(self) -> int:
-        """How many rows are positive, each counted as often as it is in a group that has pairs."""
+        """The number of positive rows in pairs. With grades, a row counts once for each of its groups."""
         return int(self.counts[0].sum())
 
     @property
     def n_neg(self) -> int:
-        """How many rows are negative, each counted as the positive ones are."""
+        """The number of negative rows in pairs, which count like the positive ones."""
         return int(self.counts[1].sum())
 
     @property
     def n_grade_steps(self) -> int:
-        """How many groups a row may be in."""
+        """The largest number of groups that a row may be in."""
         return self.number.shape[1]
 
     @property
     def n_groups_with_pairs(self) -> int | None:
-        """How many groups with pairs a sample of whole groups can draw from; None if all rows are one."""
+        """The number of groups with pairs from which a sample of whole groups can be drawn. None if all rows are one group."""
         return len(self.keys) if self.grouped else None
 
     def over(self, blocks: Blocks) -> "PairGroups | None":
@@ -105,13 +105,18 @@ class PairGroups:
         return pair_groups(blocks, group_weight, "one" if self.equal_weights else None, weighted=not self.grouped)
 
     def keys_of(self, block: Block, label: int | None = None) -> tuple[ndarray, ndarray]:
-        """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
+        """Return the positions of the rows whose group has pairs, and the positions of their groups in `keys`, both int64.
 
         Parameters
         ----------
         block : Block
+            The rows.
         label : int, optional
-            Only of rows with this one, -1 or +1; all by default.
+            Return only rows with this label, -1 or +1. By default, return all rows.
+
+        Returns
+        -------
+        positions, keys : ndarray of int64
         """
         counts = block.weights() > 0  # rows outside a fold have weight 0
         positions = np.flatnonzero(counts if label is None else counts & (block.y == label))
@@ -124,7 +129,7 @@ class PairGroups:
         return positions[has_pairs], key[has_pairs]
 
     def rows_of(self, block: Block, label: int) -> tuple[ndarray, ndarray]:
-        """Return the rows of one class that are in pairs, by group, each once for each of its groups.
+        """Return the rows of one class that are in pairs, sorted by group. With grades, a row occurs once for each of its groups.
 
         Parameters
         ----------
@@ -152,12 +157,12 @@ class PairGroups:
 
 
 def smaller_class(rows: Blocks | PairGroups) -> int:
-    """Return the label of the smaller class, whose rows are the anchors: of all rows, or of those in groups."""
+    """Return the label of the smaller class, whose rows are the anchors. With groups, only rows in pairs count."""
     return 1 if rows.n_pos <= rows.n_neg else -1
 
 
 def rows_in_pairs(block: Block, label: int, groups: PairGroups | None) -> tuple[ndarray, ndarray]:
-    """Return what `PairGroups.rows_of` returns; without groups all rows of a class are in pairs, and of group 0."""
+    """Return what `PairGroups.rows_of` returns. Without groups, all rows of a class are in pairs and belong to group 0."""
     if groups is not None:
         return groups.rows_of(block, label)
     rows = np.flatnonzero((block.y == label) & (block.weights() > 0))  # rows outside a fold have weight 0
@@ -165,7 +170,12 @@ def rows_in_pairs(block: Block, label: int, groups: PairGroups | None) -> tuple[
 
 
 def labels_at_grade_step(block: Block, grades: ndarray, equal_weights: bool, t: int) -> ndarray:
-    """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 if it is in no pair there."""
+    """Return the label of each row in the two-class problem of a grade: +1, -1, or 0 if the row is in no pair there.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int8
+    """
     if block.grade is None:
         return block.y
     level = np.searchsorted(grades, block.grade)
@@ -177,13 +187,13 @@ def labels_at_grade_step(block: Block, grades: ndarray, equal_weights: bool, t: 
 
 
 def find_grades(block: Block) -> Summary:
-    """Return the grades of the rows that count."""
+    """Return the grades of the rows with a weight above 0."""
     assert block.grade is not None
     return [np.unique(block.grade[block.weights() > 0])]
 
 
 def weigh_groups(block: Block, grades: ndarray, equal_weights: bool) -> Summary:
-    """Return the groups of the block's rows, with the weight and the number of rows of each class at each step."""
+    """Return the groups of the block's rows, with the weight and the number of rows of each class at each grade."""
     weight = block.weights()
     counted = weight > 0
     groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
@@ -204,16 +214,18 @@ def weigh_groups(block: Block, grades: ndarray, equal_weights: bool) -> Summary:
 def pair_groups(
     blocks: Blocks, group_weight: str | None = None, grade_weight: str | None = None, *, weighted: bool = False
 ) -> PairGroups | None:
-    """Return the pairs, by one reduction, or two with grades; None if all rows of both classes make pairs.
+    """Return the groups and grades that define the pairs, or None if every positive and every negative row are a pair.
+
+    It takes one reduction, or two with grades.
 
     Parameters
     ----------
     blocks : Blocks
-        Their memory is not changed.
+        The rows. Their memory is not changed.
     group_weight : {"pairs", "groups"} or None
-        None stands for ``pairs``.
+        How groups are weighted; None means ``pairs``.
     grade_weight : {"difference", "one"} or None
-        None stands for ``difference``.
+        How pairs of grades are weighted; None means ``difference``.
     weighted : bool, default=False
         Whether to return a single group for rows that have only weights, for solvers that need the weight of each pair.
 

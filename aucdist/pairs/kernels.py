@@ -1,49 +1,52 @@
-"""Losses summed over all positive-negative pairs in O(n log m), m the size of the smaller class: the hinge and the smoothed ramp.
+"""Losses summed over all positive-negative pairs: the hinge and the smoothed ramp.
 
-**The hinge.** The rows of the smaller class are called anchors. Every block has their scores, sorted, with running sums of
-their weights. A row o of the larger class has an active hinge with anchor a if ``t_a - t_o < 1``. A rounded subtraction is
-monotone, so among sorted anchors the active ones come first, and one binary search for that predicate decides all pairs of row
-o. This is the only place where pairs are decided: the anchors' own counts come from the histogram of the positions found, so that
-value, gradient and dual value always belong to one dual point. Scores are those of "positive above negative"; where the
-negatives are the smaller class, scores and classes are mirrored, ``t = -s``.
+The sums take O(n log m) operations, where m is the size of the smaller class.
 
-Pairs are within groups; without groups all rows are one. Anchors lie sorted by group, and by score within each. A group of m
-anchors has m + 1 places: before, between and behind its anchors. Running sums and slope sums have an entry for each place, group
-after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
-sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
-and end. ``bounds`` and ``group_numbers`` give the group of each row: rows ``bounds[k]`` to ``bounds[k + 1] - 1`` are of group
-``group_numbers[k]``. ``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`),
-each of its own size.
+**The hinge.** The rows of the smaller class are called anchors. Every block has their scores, sorted, and running sums of their
+weights. A row o of the larger class is in an active pair with anchor a if ``t_a - t_o < 1``. A rounded subtraction is monotone,
+so among the sorted anchors the active ones come first, and one binary search decides all pairs of row o. No other code decides
+whether a pair is active: the counts of the anchors come from the histogram of the positions found. Value, gradient and dual
+value therefore always belong to the same dual point. If the positives are the smaller class, t are the scores. If the negatives
+are, scores and classes are mirrored, ``t = -s``.
 
-For one group ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
+Pairs are within groups. Without groups, all rows belong to one group. Anchors are sorted by group, and by score within each
+group. A group of m anchors has m + 1 gaps: before, between and behind its anchors. Running sums and slope sums have an entry
+for each gap, group after group, so that the entries of a group begin at the position of its first anchor plus the number of the
+group. They start from 0 in each group, so that rounding errors of one group do not affect another. ``starts``, int64 of shape
+(n_groups + 1,), has the positions where the anchors of each group begin and end. ``bounds`` and ``group_numbers`` give the
+group of each row: rows ``bounds[k]`` to ``bounds[k + 1] - 1`` belong to group ``group_numbers[k]``. ``table``,
+``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`).
+
+For one group, ``anchors`` is a float64 array of shape (n_anchors,), ascending. ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
-score. ``table``, ``low`` and ``scale`` come from `search_index`, and shorten the search.
+score. ``table``, ``low`` and ``scale`` come from `search_index`, and make the search faster.
 
-**The smoothed ramp.** The ramp of a margin m is 1 up to -1, 0 from 1 on and 1/2 at 0; between, ``1 - (1 + m)^2 / 2`` below 0
-and ``(1 - m)^2 / 2`` above it. With anchor a, a row of score s has the margin a - s. Three searches among the sorted anchors
-find those with margins below -1, 0 and 1; running sums of the anchors' weights, scores and squares give the sums. The ramp has
-no corners, so it does not matter to which side of a bound rounding moves a pair. A pair's ramp is exact to about the machine
-epsilon times the largest squared score.
+**The smoothed ramp.** The ramp of a margin m is 1 up to -1, and 0 from 1 on. Between, it is ``1 - (1 + m)^2 / 2`` below 0 and
+``(1 - m)^2 / 2`` above 0. A row with the score s has the margin a - s with an anchor of score a. Three searches among the
+sorted anchors find those with margins below -1, 0 and 1, and running sums of the anchors' weights, scores and squares give the
+sums. The ramp is differentiable, so it does not matter if rounding moves a pair across a bound. The error of a pair's ramp is
+about the machine epsilon times the largest squared score.
 
-**Histograms of scores** count the anchors if they are too many to send to all blocks, and rows whose highest scores are needed.
+**Histograms of scores** are used to count the anchors if there are too many to send, and to find the rows with the highest
+scores.
 
-**The pairwise hinge with the anchors in cells.** The anchors are the rows of the smaller class (`aucdist.pairs.kernels`).
-Edges divide their scores into cells, each with its weight W, the sum S of weight times score, and the least and greatest
-score, l and h. A row with the score t has the hinge ``max(0, T - a)`` with an anchor of score a, where T = 1 + t. Anchors in
-cells below T add up exactly: ``W T - S``. In the one cell that T lies in, the hinges of all its anchors together are
+**The pairwise hinge with the anchors in cells.** Edges divide the scores of the anchors into intervals, called cells. Each cell
+has the weight W of its anchors, the sum S of weight times score, and the lowest and highest score, l and h. A row with the
+score t has the hinge ``max(0, T - a)`` with an anchor of score a, where T = 1 + t. Anchors in cells below T add up exactly to
+``W T - S``. In the one cell in which T lies, the sum of the hinges of all its anchors is
 
-* at least ``max(0, W T - S)``, as the hinge is convex (Jensen);
-* at most ``W (T - l) (h - m) / (h - l)`` with the mean score m = S / W: the chord of the hinge between l and h.
+* at least ``max(0, W T - S)``, because the hinge is convex (Jensen);
+* at most ``W (T - l) (h - m) / (h - l)`` with the mean score m = S / W, which is the chord of the hinge between l and h.
 
-These differ by W (h - l) / 4 at most, and not at all where the cell has a single score. The dual variables are 0 or 1 for a cell
-and a row, whatever the edges: any such choice is a dual point, so the bound is as valid as with single anchors.
+These differ by W (h - l) / 4 at most, and are equal if the cell has a single score. The dual variable of a cell and a row is 0
+or 1. Any such choice is a dual point, whatever the edges, so the bound is as valid as with single anchors.
 
-`find_cells` gives the cell of a score. Its number is non-decreasing in the score, and only this property is used: the
-cell of T divides the anchors into those below T, those above it, and its own, however an edge was rounded.
+`find_cells` returns the number of the cell of a score, which never decreases as the score rises. Only this property is used:
+the cell of T divides the anchors into those below T, those above T, and those in the cell, however an edge was rounded.
 
-**The highest scores** lie in cells that are counted block by block and added up. The order of float64 numbers is that of their
-bits, read as integers with those of negative numbers reversed. So the leading 16 bits of such an integer, its *cell*, never
-decrease as the score rises, and equal scores always share their cell.
+**The highest scores** are found by counting cells block by block and adding up the counts. The order of float64 numbers is that
+of their bits, read as integers with those of negative numbers reversed. So the leading 16 bits of such an integer, its *cell*,
+never decrease as the score rises, and equal scores are always in the same cell.
 """
 
 import numpy as np
@@ -55,13 +58,13 @@ COMPARED_AT_ONCE = np.uint64(2)
 """The number of anchors that the end of a search compares at once. A cell of the table has half an anchor on average: a cut of
 476,000 rows with 8,000 cells of anchors takes 12 CPU milliseconds with 2, 13 with 3, 21 with 4 and 15 to 19 with 1."""
 ONE, NONE = np.uint64(1), np.uint64(0)
-"""Positions are unsigned, as in `aucdist.kernels.rows`: Numba need not ask whether they count from the end, and a cut takes a
-quarter less time."""
+"""Positions are unsigned, as in `aucdist.kernels.rows`. Numba then does not check for negative indices, and a cut takes a quarter
+less time."""
 
 
 @kernel
 def n_active(anchors, table, low, scale, score):
-    """Return how many of the sorted anchors satisfy ``anchor - score < 1``, an unsigned integer."""
+    """Return the number of sorted anchors with ``anchor - score < 1``, as an unsigned integer."""
     n, last = np.uint64(anchors.shape[0]), np.float64(table.shape[0] - 2)
     cell = np.uint64(min(max(0.0, (score + 1.0 - low) * scale), last))
     left, right = np.uint64(table[cell]), np.uint64(table[cell + ONE])
@@ -71,13 +74,13 @@ def n_active(anchors, table, low, scale, score):
             left = middle + ONE
         else:
             right = middle
-    # The last few anchors are compared without a branch, which would be mispredicted. Anchors beyond the cell are inactive.
+    # The last few anchors are compared without a branch, which would often be mispredicted. Anchors beyond the cell are inactive.
     if left + COMPARED_AT_ONCE <= n:
         more = NONE
         for k in range(left, left + COMPARED_AT_ONCE):
             more += np.uint64(anchors[k] - score < 1.0)
         left += more
-    # The cell was found by rounded arithmetic, and may be the next one: only the predicate decides.
+    # The cell was found by rounded arithmetic and may be the neighbouring one. The result depends on the comparison only.
     while left < n and anchors[left] - score < 1.0:
         left += ONE
     while left > NONE and not anchors[left - ONE] - score < 1.0:
@@ -89,17 +92,32 @@ def n_active(anchors, table, low, scale, score):
 def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below, score_below, slacks, coefs, histogram):
     """Return the sum of the cuts at shifted scores, and the hinge at the scores themselves.
 
-    `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
-    `shifts`, of shape (n_shifts,), float64: ascending; the middle one, of an odd number, is 0.
-    `anchors`, `table`, `low`, `scale`, `weight_below` and `score_below`: the smaller class.
-    `slacks`, of shape (n_anchors + 1,) or (1,), float64: a bound on the error of the hinge of a row of weight 1 that is active
-        with the first r anchors, if anchors stand for cells; 0 otherwise.
-    `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors active with it, summed
-        over the shifts.
-    `histogram`, of shape (n_anchors + 1,), float64: added to: the weight of the rows that are active with exactly the
-        first r anchors, once for each shift.
-    Returns the weight of the active pairs, summed over the shifts; the weighted sum of the hinges; the sum of their slacks; and
-    how many rows are active with more anchors at the last shift than at the first.
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+        The rows of the larger class.
+    shifts : ndarray of shape (n_shifts,), float64
+        The shifts, ascending. Their number is odd, and the one in the middle is 0.
+    anchors, table, low, scale, weight_below, score_below
+        The smaller class, as the top of this module describes it.
+    slacks : ndarray of shape (n_anchors + 1,) or (1,), float64
+        If anchors stand for cells, a bound on the error of the hinge of a row of weight 1 that is active with the first r
+        anchors. Otherwise 0.
+    coefs : ndarray of shape (n_rows,), float64
+        Output: the weight of the row times the weight of the anchors that are active with it, summed over the shifts.
+    histogram : ndarray of shape (n_anchors + 1,), float64
+        For each shift, the weight of the rows that are active with exactly the first r anchors is added to entry r.
+
+    Returns
+    -------
+    active : float
+        The weight of the active pairs, summed over the shifts.
+    hinge : float
+        The weighted sum of the hinges.
+    slack : float
+        The sum of their slacks.
+    n_band : int
+        The number of rows that are active with more anchors at the last shift than at the first.
     """
     active, hinge, slack, n_band, n_shifts = 0.0, 0.0, 0.0, 0, shifts.shape[0]
     middle, last, all_exact = n_shifts >> 1, shifts[n_shifts - 1], slacks.shape[0] == 1
@@ -126,7 +144,7 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
 
 @kernel
 def arrange(order, group_numbers, starts, at, arranged):
-    """Write positions sorted by group, in the given order within each group.
+    """Sort positions by group. Within each group, they keep their order.
 
     Parameters
     ----------
@@ -135,10 +153,11 @@ def arrange(order, group_numbers, starts, at, arranged):
     group_numbers : ndarray of shape (n,), int32
         The group of each position.
     starts : ndarray of shape (n_groups + 1,), int64
+        Where the positions of each group begin.
     at : ndarray of shape (n_groups,), int64
         Workspace.
     arranged : ndarray of shape (n,), int64
-        Written.
+        Output: the sorted positions.
     """
     for g in range(at.shape[0]):
         at[g] = starts[g]
@@ -150,7 +169,7 @@ def arrange(order, group_numbers, starts, at, arranged):
 
 @kernel
 def index_groups(anchors, starts, table, table_starts, low, scale):
-    """Write the search_index of every group's anchors (ascending, float64) into its part of the table."""
+    """Write the `search_index` of the anchors of each group, which ascend, into its part of the table."""
     for g in range(low.shape[0]):
         if starts[g] < starts[g + 1]:
             group_table = table[table_starts[g] : table_starts[g + 1]]
@@ -159,7 +178,7 @@ def index_groups(anchors, starts, table, table_starts, low, scale):
 
 @kernel
 def running_sums_in_groups(values, starts, out):
-    """Write the running sums of each group's values, which start with 0, into its places of `out`."""
+    """Write the running sums of the values of each group, which start with 0, into its part of `out`."""
     for g in range(starts.shape[0] - 1):
         total = 0.0
         out[starts[g] + g] = 0.0
@@ -170,11 +189,22 @@ def running_sums_in_groups(values, starts, out):
 
 @kernel
 def cut_groups(rows, shifts, search, row_slack, coefs, slope_sums):
-    """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinge: see `cut_group`.
+    """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinges: see `cut_group`.
 
-    `rows`: scores, weights, and ``(bounds, codes)`` of rows of the larger class.
-    `search`: the anchors and what guides a search among them, in the order below.
-    `coefs` is written, and `slope_sums`, with an entry for each place, is added to.
+    Parameters
+    ----------
+    rows : tuple
+        Scores, weights, and ``(bounds, group_numbers)`` of rows of the larger class.
+    shifts : ndarray of shape (n_shifts,), float64
+        As for `cut_group`.
+    search : tuple
+        The anchors and their search indices, as `Anchors.search` returns them.
+    row_slack : ndarray, float64
+        As `slacks` of `cut_group`, for all groups.
+    coefs : ndarray of shape (n_rows,), float64
+        Output, as for `cut_group`.
+    slope_sums : ndarray of shape (n_gaps,), float64
+        The histograms of all groups, to which the rows are added.
     """
     scores, weights, (bounds, group_numbers) = rows
     anchors, starts, table, table_starts, low, scale, weight_below, score_below = search
@@ -198,15 +228,16 @@ def cut_groups(rows, shifts, search, row_slack, coefs, slope_sums):
 
 @kernel
 def sums_above(slope_sums, starts, out):
-    """Write for each anchor the sums over the places above it in its group, added up from the last one down.
+    """Compute for each anchor the sums over the gaps above it in its group, added up from the last one down.
 
     Parameters
     ----------
     slope_sums : ndarray of shape (n_gaps, n), float64
-        From `cut_groups` or `ramp_sum`, of all rows.
+        What `cut_groups` or `ramp_sum` wrote for all rows.
     starts : ndarray of shape (n_groups + 1,), int64
+        Where the anchors of each group begin.
     out : ndarray of shape (n_anchors, n), float64
-        Written.
+        Output.
     """
     for g in range(starts.shape[0] - 1):
         for c in range(out.shape[1]):
@@ -218,17 +249,28 @@ def sums_above(slope_sums, starts, out):
 
 @kernel
 def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
-    """Return the weighted sum of the ramps of all pairs of these rows with the anchors, and write its derivative for every row.
+    """Return the weighted sum of the ramps of all pairs of rows with the anchors, and write its derivative for every row.
 
-    `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
-    `anchors`, of shape (n_anchors,), float64: the scores of the smaller class, ascending; `table`, `low` and `scale`
-        come from `search_index`.
-    `weight_below`, `score_below` and `square_below`, of shape (n_anchors + 1,), float64: sums over the first r anchors
-        of weight, weight times score, and weight times score squared.
-    `coefs`, of shape (n_rows,), float64: written: the derivative with respect to the row's score.
-    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `PairRamp.anchor_slopes` computes the derivatives for the
-        anchors. Entry r belongs to the rows of which r anchors are near, tie or are lost.
-    Returns the weighted sum of the ramps.
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+        The rows of the larger class.
+    anchors : ndarray of shape (n_anchors,), float64
+        The scores of the smaller class, ascending.
+    table, low, scale
+        The search index of the anchors, from `search_index`.
+    weight_below, score_below, square_below : ndarray of shape (n_anchors + 1,), float64
+        Sums over the first r anchors of the weight, weight times score, and weight times squared score.
+    coefs : ndarray of shape (n_rows,), float64
+        Output: the derivative by the score of each row.
+    sums : ndarray of shape (n_anchors + 1, 3), float64
+        `PairRamp.anchor_slopes` computes the derivatives for the anchors from it. The rows are added to the entries of the
+        numbers of anchors with which they have margins below 1, 0 and -1.
+
+    Returns
+    -------
+    float
+        The weighted sum of the ramps.
     """
     total = 0.0
     for o in range(scores.shape[0]):
@@ -283,14 +325,22 @@ def ramp_sum(rows, search, coefs, sums):
 
 @kernel
 def index_edges(edges, table):
-    """Divide the range of the edges into equal intervals, and write which cell begins in each.
+    """Divide the range of the edges into equal intervals, and write the number of the cell that begins in each interval.
 
-    If a place has a single edge, this edge counts as if it lay where the place begins, so that scores there need no comparison.
+    A score t lies in interval ``1 + (t - low) * scale``. If an interval has a single edge, this edge counts as if it were at
+    the beginning of the interval, so that scores there need no comparison.
 
-    `edges`, of shape (n_cells - 1,), float64: ascending, at least one.
-    `table`, of shape (n_places,), int16: written: how many edges lie up to the end of each place; where several edges
-        lie in it, -1 minus how many before it.
-    Score t lies in place ``1 + (t - low) * scale``; low and scale are returned.
+    Parameters
+    ----------
+    edges : ndarray of shape (n_cells - 1,), float64
+        The edges, ascending. There is at least one.
+    table : ndarray of shape (n_intervals,), int16
+        Output: the number of edges up to the end of each interval. If several edges lie in it, -1 minus the number of edges
+        before it.
+
+    Returns
+    -------
+    low, scale : float
     """
     low, last = edges[0], table.shape[0] - 1.0
     width = edges[-1] - low
@@ -311,7 +361,7 @@ def _place(score, low, scale, last):
 
 @kernel
 def find_cells(scores, search, cells):
-    """Write the cell of each score into `cells`, int32 of shape (n_rows,); see `index_edges`."""
+    """Write the number of the cell of each score into `cells`, int32 of shape (n_rows,); see `index_edges`."""
     edges, table, low, scale = search
     last, crowded = table.shape[0] - 1.0, 0
     for k in range(scores.shape[0]):
@@ -335,12 +385,18 @@ def find_cells(scores, search, cells):
 def fill_cells(scores, weights, search, cells, sums, ends):
     """Find the cell of each anchor, and add the anchors to their cells.
 
-    `scores` and `weights`, of shape (n_anchors,), float64: those of one block.
-    `search`: edges, float64 of shape (n_cells - 1,), the table of `index_edges` for them, and what it returned.
-    `cells`, of shape (n_anchors,), int32: written: the cell of each anchor.
-    `sums`, of shape (2, n_cells), float64: added to: the weight, and the sum of weight times score.
-    `ends`, two of shape (n_cells,), float64: lowered and raised to the least and greatest score in each cell of anchors that
-        weigh something.
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_anchors,), float64
+        The anchors of one block.
+    search : tuple
+        The edges, float64 of shape (n_cells - 1,), and what `index_edges` wrote and returned for them.
+    cells : ndarray of shape (n_anchors,), int32
+        Output: the number of the cell of each anchor.
+    sums : ndarray of shape (2, n_cells), float64
+        The weight of the anchors and the sum of weight times score are added to it.
+    ends : tuple of two ndarrays of shape (n_cells,), float64
+        The lowest and the highest score of anchors with a weight above 0 in each cell, which are updated.
     """
     find_cells(scores, search, cells)
     lowest, highest = ends
@@ -359,7 +415,9 @@ BITS = 16
 
 @kernel
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
-    """Count the rows whose key, an int64 in the order of the scores, begins with the bits of `prefix`, by the next 16 bits.
+    """Count the rows whose keys begin with the bits of `prefix`, by the next 16 bits.
+
+    A key is an int64 with the order of the scores.
 
     Parameters
     ----------
@@ -370,7 +428,7 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     shift : int
         48, 32, 16 or 0: how many bits are below the 16 that are counted.
     weight_of_cell, rows_of_cell : ndarray of shape (65536,), float64
-        Added to; in the order of the scores.
+        The weights and numbers of the rows are added to it, in the order of the scores.
     """
     first = shift + BITS >= 64
     for o in range(scores.shape[0]):

@@ -1,14 +1,14 @@
-"""Losses of pairs: the sum of each over all pairs and its slopes, from the scores of some rows and the sorted anchors.
+"""Losses of pairs: the sum of a loss over all pairs and its derivatives, from the scores of some rows and the sorted anchors.
 
-The anchors are the rows of the smaller class, whose sorted scores are sent to all blocks, which pair their own rows with them:
-a loss of all pairs is summed in O(n log m), m the number of anchors. Each row of the larger class finds by a search how many
-anchors lie below a bound, and running sums over the sorted anchors give the sum of the loss (`aucdist.pairs.kernels`). Scores are
-those of "positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the
-margin of a pair, of which a loss is a function, is always the anchor's score minus the row's.
+The anchors are the rows of the smaller class. Their sorted scores are sent to all blocks, and each block pairs its own rows
+with them. A loss of all pairs is summed in O(n log m), where m is the number of anchors: each row of the larger class finds by
+a search how many anchors lie below a bound, and running sums over the sorted anchors give the sum of the loss
+(`aucdist.pairs.kernels`). If the negatives are the smaller class, scores and classes are mirrored. So the margin of a pair, of
+which a loss is a function, is always the anchor's score minus the other row's.
 
 A new loss is a subclass of `PairLoss`, which a subclass of `PairLBFGS` (`aucdist.pairs.smooth`) minimises: "A loss of pairs" in
-ARCHITECTURE.md lists the places. Losses are sent to the blocks: they are frozen dataclasses without fields, or with plain values
-as fields.
+ARCHITECTURE.md lists what else to change. Losses are sent to the blocks. They are frozen dataclasses without fields, or with
+fields that are numbers or arrays.
 """
 
 from abc import ABC, abstractmethod
@@ -35,24 +35,24 @@ shape (n_slices,)."""
 
 @frozen
 class Anchors:
-    """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
+    """The scores of the smaller class at one point, in the form that is sent to the blocks and that kernels take.
 
-    They lie sorted by group, and by score within each; without groups all rows are one group.
+    Anchors are sorted by group, and by score within each group. Without groups, all rows belong to one group.
 
     Attributes
     ----------
     scores : ndarray of shape (n_anchors,), float64
-        Minus `centre`.
+        The scores minus `centre`.
     weights : ndarray of shape (n_anchors,), float64
-        In the order of the scores.
+        The weights, in the order of the scores.
     starts : ndarray of shape (n_groups + 1,), int64
         Where the anchors of each group begin and end.
     n_sums : int
         The number of running sums, see `prefix_sums`.
     centre : float
-        The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
+        A number that is subtracted from all scores, also from those of the larger class; 0 for most losses.
     row_slack : ndarray of shape (n_anchors + 1,) or (1,), float64
-        Where each stands for several rows of about its score: see `aucdist.pairs.kernels.cut_group`.
+        For anchors that stand for several rows of about the same score: see `slacks` of `aucdist.pairs.kernels.cut_group`.
     """
 
     scores: ndarray
@@ -68,7 +68,7 @@ class Anchors:
 
     @cached_property
     def prefix_sums(self) -> tuple[ndarray, ...]:
-        """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1; they start with 0."""
+        """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1. They start with 0."""
         sums, terms = [], self.weights
         for _ in range(self.n_sums):
             sums.append(np.empty(self.n_gaps))
@@ -78,9 +78,10 @@ class Anchors:
 
     @cached_property
     def search(self) -> tuple[ndarray, ...]:
-        """The arguments of a search of rows, and the running sums, in the order of the kernels.
+        """The arguments with which kernels search the anchors, and the running sums.
 
-        After scores and starts come the search indices of all groups, where each begins, and the lowest score and scale of each.
+        After scores and starts come the table of the search indices of all groups, where each index begins in it, and the
+        lowest score and the scale of each group.
         """
         sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
         cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
@@ -90,7 +91,7 @@ class Anchors:
         return self.scores, self.starts, table, table_starts, low, scale, *self.prefix_sums
 
     def sums_above(self, slope_sums: ndarray) -> ndarray:
-        """Return, for each column of sums of shape (n_gaps, n), the sums over the places above each anchor: (n, n_anchors)."""
+        """Return for each column of sums, of shape (n_gaps, n), the sums over the gaps above each anchor: (n, n_anchors)."""
         sums = np.empty((len(self.scores), slope_sums.shape[1]))
         sums_above(slope_sums, self.starts, sums)
         return sums.T
@@ -110,18 +111,18 @@ def sort_anchors(
     Parameters
     ----------
     scores, weights : ndarray of shape (n_anchors,), float64
-    groups : (numbers, n_groups), optional
-        The number of each anchor's group, int32 of shape (n_anchors,), and how many groups there are.
+    groups : tuple (ndarray, int), optional
+        The number of each anchor's group, int32 of shape (n_anchors,), and the number of groups.
     n_sums : int, default=2
         The number of running sums.
     centred : bool, default=False
-        Take the median score as zero. Sums of squares lose least where scores are small.
+        Whether to subtract the median score, because sums of squares lose less precision if scores are small.
 
     Returns
     -------
     anchors : Anchors
     order : ndarray of shape (n_anchors,), int64
-        Only the client needs it.
+        The positions of the anchors in the order in which they are sorted. Only the client needs it.
     """
     order, starts = np.argsort(scores), np.array([0, len(scores)])
     centre = float(scores[order[len(order) // 2]]) if centred else 0.0
@@ -156,7 +157,7 @@ class ScoredRows(NamedTuple):
 
 
 def running_sums(values: ndarray) -> ndarray:
-    """Return the running sums along the first axis, which start with 0: one more than there are values."""
+    """Return the running sums along the first axis. They start with 0, so there is one more than there are values."""
     out = np.zeros((len(values) + 1, *values.shape[1:]))
     np.cumsum(values, axis=0, out=out[1:])
     return out
@@ -169,15 +170,15 @@ class PairLoss(ABC):
     Attributes
     ----------
     convex : bool
-        If it is, a gradient gives a lower bound on the objective. If not, the loss must be the difference of two convex
-        functions, as every loss is whose slope changes at a bounded rate.
+        Whether the loss is convex, so that a gradient gives a lower bound on the objective. If it is not, the loss must be the
+        difference of two convex functions. Every loss whose slope changes at a bounded rate is such a difference.
     curvature : float
-        For L-BFGS: the slope of the loss changes at a rate of at most this, and is no steeper at a margin of 0. The bounds on
-        rounding errors rely on it.
+        For L-BFGS: an upper bound on the rate at which the slope of the loss changes, and on the slope at a margin of 0. The
+        bounds on rounding errors depend on it.
     n_sums : int
-        The number of running sums over the anchors that it needs, see `Anchors.prefix_sums`.
+        The number of running sums over the anchors that the loss needs, see `Anchors.prefix_sums`.
     centred : bool
-        Whether the median score of the anchors is taken as zero, because squares of scores are summed.
+        Whether the median score of the anchors is subtracted from scores, because squares of scores are summed.
     """
 
     convex: ClassVar[bool]
@@ -192,13 +193,15 @@ class PairLoss(ABC):
         Parameters
         ----------
         rows : ScoredRows
-            The weight of a pair is the product of those of its rows.
+            The rows of the larger class. The weight of a pair is the product of the weights of its rows.
+        anchors : Anchors
+            The rows of the smaller class.
 
         Returns
         -------
         sums : dict of str
-            ``"loss"``, the weighted sum of the loss, and ``"slope_sums"``, what `anchor_slopes` takes. Those of all blocks are
-            added.
+            ``"loss"`` is the weighted sum of the loss, and ``"slope_sums"`` is what `anchor_slopes` takes. The values of all
+            blocks are added up.
         row_slopes : ndarray of shape (n_rows,), float64
             The derivative of the sum by each row's score.
         """
@@ -210,9 +213,11 @@ class PairLoss(ABC):
         Parameters
         ----------
         slope_sums : ndarray
-            The sums of slopes of all rows of the larger class, from `sums_and_slopes`.
+            The sum of ``"slope_sums"`` over all rows of the larger class.
+        anchors : Anchors
+            The rows of the smaller class.
         order : ndarray of shape (n_anchors,), int64
-            From `sort_anchors`. The derivatives are in the order that the anchors had before.
+            What `sort_anchors` returned. The derivatives are in the order of the anchors before sorting.
         """
 
 
@@ -220,8 +225,8 @@ class PairLoss(ABC):
 class PairHinge(PairLoss):
     """The hinge of pairs; see `PairLoss` for what the methods do.
 
-    A pair is active if its margin is below 1. Its dual variable is then 1, so the offset of a tangent is the weight of the active
-    pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
+    A pair is active if its margin is below 1. Its dual variable is then 1, so the offset of a tangent is the weight of the
+    active pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
 
     A tangent, ``offset + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
     pairs, and its offset is their dual value; both come from the same dual variables, whatever the rounding
@@ -230,7 +235,8 @@ class PairHinge(PairLoss):
     Attributes
     ----------
     shifts : ndarray of shape (n_shifts,)
-        The tangents are those at scores with these shifts, ascending; the one in the middle is 0. One 0 alone is no smoothing.
+        The loss is the mean of the hinges at scores with these shifts. They ascend, and the one in the middle is 0. A single 0
+        means no smoothing.
     """
 
     convex = True
@@ -266,7 +272,7 @@ class PairRamp(PairLoss):
     centred = True
 
     def sums_and_slopes(self, rows: ScoredRows, anchors: Anchors) -> tuple[dict[str, Any], ndarray]:
-        """Return the sum of the ramps, for each place among the anchors a count, a slope and a moment, and the rows' slopes."""
+        """Return the sum of the ramps, a count, a slope and a moment for each gap between anchors, and the rows' slopes."""
         slopes, sums = np.empty(len(rows.scores)), np.zeros((anchors.n_gaps, 3))
         loss = ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, slopes, sums)
         return {"loss": loss, "slope_sums": sums}, slopes

@@ -2,17 +2,17 @@
 
 The mean over very many pairs is almost smooth. Let t be 1 minus the margin of a pair. The hinge ``max(0, t)`` is
 replaced by the mean of a few hinges that are shifted within a band of half-width h
-(`aucdist.pairs.cuts.shifts`). Its derivative rises in equal steps, where it is the slope of Nesterov's smoothing
+(`aucdist.pairs.cuts.shifts`). Its derivative rises in equal steps, where that of Nesterov's smoothing rises linearly
 ("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few cuts,
 and like them a dual point. The second derivative is taken from the slope, over the pairs in the band:
 
     H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h pair_weight),
 
 after Chapelle & Keerthi, "Efficient algorithms for ranking with SVMs" (Information Retrieval 13, 2010). H is estimated
-from drawn rows, whose features are sent to the client. They are drawn by their ids, so that no bit depends on the
-blocks. The drawn rows in the band of one row are adjacent among the sorted scores, so a product with H costs a product
-with these rows and their transpose. A small H is computed and factorised. Otherwise the step is computed by conjugate
-gradients.
+from drawn rows, whose features are sent to the client. They are drawn by their ids, so that the result does not depend on
+the blocks. The drawn rows in the band of one row are adjacent among the sorted scores, so a product with H costs a product
+with these rows and one with their transpose. If H is small, it is computed and factorised. Otherwise, the step is computed by
+conjugate gradients.
 """
 
 from collections.abc import Callable
@@ -160,24 +160,25 @@ def draw_two_samples(
     square: float,
     seed: int,
 ) -> Summary:
-    """Return two samples of the block's rows, drawn by their ids, or by the numbers of their groups; one if it has all rows.
+    """Return two samples of the block's rows, drawn by their ids or by the numbers of their groups, or one sample of all rows.
 
-    They are returned under `anchors` and `larger_class`: lists of one or two samples, each a block, its weights and the
-    numbers of its groups. A number between 0 and 1 draws a row for the first sample where it is small, and for the second
-    where it is large.
+    Each row, or group, has a random number from 0 to 1. It is drawn for the first sample if the number is small, and for the
+    second if the number is large. The result has the keys `anchors` and `larger_class`. Each has a list of one or two samples,
+    and a sample has a block, its weights and the numbers of its groups.
 
     Parameters
     ----------
     probabilities : ndarray of shape (3,), float64
-        Those of drawing an anchor, a row of the larger class in the band, and one of the rest; 1 or more for all.
+        The probabilities with which an anchor, a row of the larger class in the band, and any other row are drawn. 1 or more
+        draws all of them.
     whole_groups : bool
         Whether to draw all rows of a group or none of them.
     band : Intervals
         Scores of anchors plus and minus the half-width of the band, in which a row has a pair inside the band.
     square : float
-        The mean squared length of a row; 0 if all are equally likely.
+        The mean squared length of a row, if long rows are drawn more often; 0 if all rows are equally likely.
     seed : int
-        Of this draw. Other seeds draw other rows.
+        The seed of this draw. Other seeds draw other rows.
     """
     in_groups = memory.group_numbers is not None
     bounds, numbers = memory.group_slices
@@ -211,7 +212,7 @@ def draw_two_samples(
 
 
 def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
-    """Keep the squared length of each row, unless it is known from the start, and return their sum."""
+    """Compute and keep the squared length of each row, unless it is known already, and return the sum."""
     squares = row_squares(block.rows).astype(np.float32) if memory.squares is None else memory.squares
     return replace(memory, squares=squares), float(squares.sum(dtype=np.float64))
 
@@ -243,7 +244,7 @@ class DrawnRows:
         n_rows, n_features = cuts.n_anchors + cuts.n_larger, cuts.blocks.n_features
         self.n_to_draw = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
-            # With more features than rows, only line searches use the samples, and smaller samples cost more passes.
+            # With more features than rows, only line searches use the samples. Smaller samples would then cost more passes.
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
             most = min(max(ROWS_PER_FEATURE * n_features, MIN_ROWS_DRAWN), MAX_ROWS_DRAWN)
             self.n_to_draw = int(np.clip(share * n_rows, MIN_ROWS_DRAWN, most))
@@ -253,7 +254,8 @@ class DrawnRows:
     def for_band(self, h: float, *, anew: bool) -> "tuple[RowSample, RowSample]":
         """Return a sample for a step and one for its line search, drawn again if too few of the rows are in the band.
 
-        Both have different rows, unless all rows are drawn: on its own sample, a step always seems to have the right length.
+        The two samples have different rows, unless all rows are drawn. On the sample from which it was computed, every step
+        seems to have the right length.
 
         Parameters
         ----------
@@ -360,7 +362,7 @@ class RowSample:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the matrix of second derivatives is made."""
+        """Whether the matrix of second derivatives is computed."""
         blocks = self.cuts.blocks
         most_products = MAX_PRODUCTS_OF_CODES if blocks.has_codes and not self.by_cells else MAX_PRODUCTS
         return blocks.n_features**2 <= most_products * blocks.ranges.width
@@ -379,7 +381,7 @@ class RowSample:
         self._scored_direction = None
 
     def is_enough(self, h: float, n: int) -> bool:
-        """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
+        """Return whether enough of the rows that a sample of n could have are in the band of half-width h, or count."""
         cuts, current = self.cuts, self.cuts.current
         if current.cutoff is None or cuts.negatives.are_anchors:
             return Pairs(self, h, 0.0).n_larger >= MIN_SHARE_LEFT * min(n, current.n_band)
@@ -390,7 +392,7 @@ class RowSample:
         )
 
     def separate_groups(self, scores: ndarray, h: float) -> ndarray:
-        """Return scores shifted by group, so that no band contains rows of two groups."""
+        """Return scores that are shifted by group, so that no band contains rows of two groups."""
         return scores if self.group_numbers is None else scores + self.group_numbers * (np.ptp(scores) + 2.0 + 2.0 * h)
 
     def slope_along(self, move: ndarray, h: float, cutoff_width: float) -> Callable[[float], float]:
@@ -401,7 +403,7 @@ class RowSample:
             self._scored_direction = move, self.rows.scores(self.cuts.sign * move)
         scores, change = self.sign * self.scores, self.sign * self._scored_direction[1]
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
-        # Searching for nearly sorted values is faster.
+        # The search is faster if the values are nearly sorted.
         negatives = negatives[np.argsort(self.separate_groups(scores, h)[negatives])]
         scale, target = float(weights[positives].sum()) / self.cuts.pair_weight, 0.0
         if counted_negatives.is_top_only:
@@ -499,19 +501,19 @@ class Pairs:
         return np.concatenate([near, positives[self._hinge.order[:n_active]]])
 
     def _hinge_changes(self, changes: ndarray) -> ndarray:
-        """Return how the mean hinges of the negatives near the cutoff change if their scores and those of positives do."""
+        """Return how the mean hinges of the negatives near the cutoff change with their scores and those of positives."""
         n = len(self.rates)
         return self._active * changes[:n] - self._hinge.over_active(self._ends, changes[n:])
 
     def _sums(self, values: ndarray) -> ndarray:
-        """Return, for each row, the sum of a value over its partners in the band."""
+        """Return for each row the sum of a value over its partners, which are the rows with which it is in a pair in the band."""
         n = self.n_anchors
         anchor_sums, other_sums = running_sums(values[:n]), running_sums(values[n:])
         (low, high), (first, last) = self._of_anchors, self._of_others
         return np.concatenate([other_sums[high] - other_sums[low], anchor_sums[last] - anchor_sums[first]])
 
     def product(self, p: ndarray) -> ndarray:
-        """Return the second derivative of the mean times a vector."""
+        """Return the product of the matrix of second derivatives and a vector."""
         n = self.n_pairs
         change = np.empty(len(self._which))
         project(self.rows, p, change)
@@ -523,7 +525,7 @@ class Pairs:
         return self._sum_of_rows(np.zeros(self.n_pairs), self._gradient_change)
 
     def _sum_of_rows(self, coefs: ndarray, near_coefs: ndarray) -> ndarray:
-        """Return the weighted sum of the rows; the total weight of the negatives near the cutoff stays the same."""
+        """Return the weighted sum of the rows. The total weight of the negatives near the cutoff stays the same."""
         if len(self.rates):
             near_coefs = near_coefs - self.rates * (float(near_coefs.sum()) / float(self.rates.sum()))
             sums = len(near_coefs) * self._mirrored.over_active(self._mirrored_ends, near_coefs)
@@ -533,7 +535,7 @@ class Pairs:
         return out
 
     def matrix(self) -> ndarray:
-        """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
+        """Return the matrix of second derivatives, float64 of shape (n_features, n_features)."""
         sample, in_pairs = self.sample, self._which[: self.n_pairs]
         (low, high), n = self._of_anchors, self.n_anchors
         if sample.by_cells:
@@ -550,7 +552,7 @@ class Pairs:
             half *= self.weights[:n, np.newaxis]
             half += (0.5 * self.pair_weights[:n, np.newaxis]) * A
             total = A.T @ half
-            # BLAS computes B'B with half the arithmetic of a product.
+            # BLAS computes B'B with half the operations of a general product.
             B = np.sqrt(self.pair_weights[n:, np.newaxis]) * B
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates) and len(total):
@@ -562,7 +564,7 @@ class Pairs:
         return total
 
     def squares(self) -> ndarray:
-        """Return the approximate diagonal of the matrix, without the terms of the positives near the cutoff."""
+        """Return about the diagonal of the matrix of second derivatives, without the positives near the cutoff."""
         weights = np.zeros(len(self._which))
         of_near = self.rates * self._active**2
         weights[: self.n_pairs + len(of_near)] = np.concatenate([self.scale * self.pair_weights, of_near])
@@ -570,14 +572,15 @@ class Pairs:
 
 
 def ends(centres: ndarray, scores: ndarray, h: float) -> tuple[ndarray, ndarray]:
-    """Return where the band around each centre begins and ends among ascending scores."""
+    """Return the positions where the band around each centre begins and ends among ascending scores."""
     return np.searchsorted(scores, centres - h, side="right"), np.searchsorted(scores, centres + h, side="left")
 
 
 def step_to_zero(slope: Callable[[float], float], first: float) -> float:
-    """Return approximately the step at which a rising derivative is 0, given its first value, which is below 0.
+    """Return approximately the step at which an increasing derivative is 0, given its first value, which is below 0.
 
-    The step 1 is tried first, which is right near the minimum; then chords between steps on both sides (the Illinois rule).
+    The step 1 is tried first, because it is right near the minimum. Then chords between steps on both sides are used (the
+    Illinois rule).
     """
     low, low_slope, step = 0.0, first, 1.0
     step_slope = slope(step)

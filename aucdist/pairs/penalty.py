@@ -1,7 +1,7 @@
-"""Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a name in `PENALTIES`.
+"""Penalties of cutting planes. A new one is a subclass of `Penalty` or of `SparsePenalty`, and is listed in `PENALTIES`.
 
-A penalty with corners is minimised by proximal steps, and one without by line searches towards the minimum of all cuts.
-Newton steps, the interior-point method and L-BFGS are for `L2` alone.
+A differentiable penalty is minimised by line searches towards the minimum of all cuts, and any other one by proximal steps.
+Newton steps, the interior-point method and L-BFGS support only `L2`.
 
 The bundle's lower model of the loss is a combination of lines, ``offset + slope.w``. A penalty computes the minimum of
 the sum of such a line and the penalty, over the cone of the signs of the weights (`aucdist.solvers.signs`). This
@@ -26,7 +26,10 @@ from aucdist.solvers.signs import FREE, outside, project_onto_cone
 
 
 class Combination(Protocol):
-    """The sizes of the combination of dual points that bounds on rounding depend on; modules must not import in circles."""
+    """The properties of a combination of dual points on which bounds on rounding depend.
+
+    It is a protocol, because modules must not import each other.
+    """
 
     @property
     def offset(self) -> float:
@@ -50,11 +53,13 @@ class Penalty(ABC):
     groups : ndarray of shape (n_features,), int64
         The number of each weight's group, ascending from 0, for penalties that have groups.
     name : str
-        What configurations call it.
+        The name in configurations.
     has_corners : bool
-        Whether it makes weights 0, so that a point between two others has the features of both, and there is no line search.
+        Whether the penalty is not differentiable where weights are 0. It then sets weights to 0. A point between two others has
+        the nonzero weights of both, so there is no line search.
     precision : float
-        Two patterns of the bundle's best combination whose values differ by a smaller share count as equal.
+        If the values of the bundle's best combination for two patterns of zeros and signs differ by a smaller share, they count
+        as equal.
     """
 
     lam: float = 1.0
@@ -65,7 +70,7 @@ class Penalty(ABC):
     precision: ClassVar[float]
 
     def with_lam(self, lam: float) -> Self:
-        """Return the same penalty of another strength."""
+        """Return the same penalty with another strength."""
         return replace(self, lam=lam)
 
     @abstractmethod
@@ -117,12 +122,20 @@ class Penalty(ABC):
 
         Parameters
         ----------
+        bound : float
+            What `bound` returned.
         w : ndarray of shape (n_features,), float64
-            As of `bound`.
+            The argument `w` of `bound`.
         bundle : Combination
-            Whose combination it is the bound of.
+            The combination for which the bound was computed.
+        rounding : Rounding
+            The sizes of the data.
         weight_error : float
             A bound on the relative error of the weight of the combination.
+
+        Returns
+        -------
+        float
         """
 
     @abstractmethod
@@ -130,13 +143,16 @@ class Penalty(ABC):
         """Return the squared length of the steepest descent of loss and penalty at w = 0, for a loss with this gradient."""
 
     def slope_along(self, w: ndarray, move: ndarray, step: float) -> float:
-        """Return the derivative by the step along a direction from w. No solver asks a penalty with corners for it."""
+        """Return the derivative by the step along a direction from w.
+
+        Solvers do not use it for penalties that set weights to 0.
+        """
         raise NotImplementedError
 
 
 @frozen
 class L2(Penalty):
-    """``lam/2 |w|^2``: every feature has a weight."""
+    """``lam/2 |w|^2``, with which all weights may differ from 0."""
 
     name = "l2"
     has_corners = False
@@ -147,7 +163,7 @@ class L2(Penalty):
         return 0.5 * self.lam * float(w @ w)
 
     def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
-        """Return ``(mu centre - slope) / (lam + mu)``, projected on the cone."""
+        """Return ``(mu centre - slope) / (lam + mu)``, projected onto the cone."""
         return project_onto_cone((mu * centre - slope) / (self.lam + mu) if mu > 0.0 else -slope / self.lam, self.signs)
 
     def quadratic(
@@ -160,7 +176,7 @@ class L2(Penalty):
         return part @ part.T / total, (mu / total) * (part @ centre[free])
 
     def bound(self, offset: float, slope: ndarray, w: ndarray) -> float:
-        """Return ``offset - lam/2 |w|^2``: w is orthogonal to the part that the projection removes."""
+        """Return ``offset - lam/2 |w|^2``. It is valid because w is orthogonal to the part that the projection removes."""
         return float(offset - 0.5 * self.lam * (w @ w))
 
     def bound_error(
@@ -183,16 +199,16 @@ class L2(Penalty):
 
 @frozen
 class SparsePenalty(Penalty):
-    """A norm of the weights times lam, with corners where features are left out.
+    """A norm of the weights times lam, which sets weights to 0.
 
-    Dual variables give a bound if the dual norm of their slope is at most lam; else all of them are scaled down.
+    Dual variables give a bound if the dual norm of their slope is at most lam. If it is larger, all of them are scaled down.
     """
 
     precision = 1e-9
 
     @abstractmethod
     def dual_norm(self, sizes: ndarray) -> float:
-        """Return the dual norm of a slope whose entries have these sizes, float64 of shape (n_features,), none below 0."""
+        """Return the dual norm of a slope, given the absolute values of its entries, float64 of shape (n_features,)."""
 
     def bound(self, offset: float, slope: ndarray, w: ndarray) -> float:
         """Return the offset, scaled down until w = 0 is optimal within the cone."""
@@ -202,7 +218,7 @@ class SparsePenalty(Penalty):
     def bound_error(
         self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
-        """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
+        """Return a bound on the rounding error of a bound, including that of the dual norm which scales it."""
         slope_error = rounding.combination(2.0 * bundle.offset, extra=2 * bundle.n_points)
         relative = rounding.over_rows + EPS * bundle.n_points
         return bound * (relative + self.dual_norm(slope_error) / self.lam) + weight_error * bound
@@ -210,7 +226,7 @@ class SparsePenalty(Penalty):
 
 @frozen
 class L1(SparsePenalty):
-    """``lam |w|_1``, which leaves features out."""
+    """``lam |w|_1``, which sets single weights to 0."""
 
     name = "l1"
 
@@ -223,14 +239,14 @@ class L1(SparsePenalty):
         return float(sizes.max(initial=0.0))
 
     def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
-        """Return ``centre - slope / mu`` with each entry moved towards 0 by ``lam / mu``, projected on the cone."""
+        """Return ``centre - slope / mu`` with each entry moved towards 0 by ``lam / mu``, projected onto the cone."""
         w = centre - slope / mu
         return project_onto_cone(np.sign(w) * np.maximum(np.abs(w) - self.lam / mu, 0.0), self.signs)
 
     def quadratic(
         self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
     ) -> tuple[ndarray, ndarray]:
-        """Return the quadratic in the weights that are not 0, for the signs they have."""
+        """Return the quadratic in the weights that are not 0, for their present signs."""
         used = np.flatnonzero(w)
         part = points[:, used]
         return part @ part.T / mu, part @ (centre[used] - self.lam / mu * np.sign(w[used]))
@@ -243,18 +259,18 @@ class L1(SparsePenalty):
 
 @frozen
 class GroupL1(SparsePenalty):
-    """``lam sum over groups of sqrt(size) |w_g|_2``, the group lasso, which leaves whole groups of weights out.
+    """``lam sum over groups of sqrt(size) |w_g|_2``, the group lasso, which sets whole groups of weights to 0.
 
-    After Yuan & Lin, "Model selection and estimation in regression with grouped variables" (JRSS B 68, 2006), whose weights of
-    groups are the square roots of their sizes. A group of one weight is penalised as by `L1`. Over a cone the proximal point is
-    that of the projected weights: it only shortens them, and a cone is closed under that.
+    After Yuan & Lin, "Model selection and estimation in regression with grouped variables" (JRSS B 68, 2006), who also weight
+    groups by the square roots of their sizes. A group of one weight is penalised as by `L1`. Over a cone, the proximal point is
+    that of the projected weights, because it only shortens them, and shortened weights stay in the cone.
     """
 
     name = "group-l1"
 
     @cached_property
     def sizes(self) -> ndarray:
-        """The weight of each group, float64 of shape (n_groups,): the square root of its size."""
+        """The factor of each group, float64 of shape (n_groups,): the square root of its size."""
         return np.sqrt(np.bincount(self.groups))
 
     def norms(self, values: ndarray) -> ndarray:
@@ -262,21 +278,21 @@ class GroupL1(SparsePenalty):
         return np.sqrt(np.bincount(self.groups, values * values, minlength=len(self.sizes)))
 
     def value(self, w: ndarray) -> float:
-        """Return the sum of the groups' norms, weighted, times lam."""
+        """Return lam times the sum of the groups' norms, each times the factor of the group."""
         return self.lam * float(self.sizes @ self.norms(w))
 
     def dual_norm(self, sizes: ndarray) -> float:
-        """Return the largest length of a group's part divided by the weight of the group."""
+        """Return the largest length of a group's part divided by the factor of the group."""
         return float((self.norms(sizes) / self.sizes).max(initial=0.0))
 
     def bound_error(
         self, bound: float, w: ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
-        """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
+        """Return a bound on the rounding error of a bound, including that of the lengths of groups."""
         return super().bound_error(bound, w, bundle, rounding, weight_error) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
 
     def minimiser(self, slope: ndarray, centre: ndarray, mu: float) -> ndarray:
-        """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
+        """Return ``centre - slope / mu``, projected onto the cone, with each group shortened by ``lam sqrt(size) / mu``."""
         w = project_onto_cone(centre - slope / mu, self.signs)
         lengths = self.norms(w)
         shrunk = np.maximum(lengths - self.lam / mu * self.sizes, 0.0)
@@ -285,10 +301,10 @@ class GroupL1(SparsePenalty):
     def quadratic(
         self, points: ndarray, slope: ndarray, w: ndarray, centre: ndarray, mu: float
     ) -> tuple[ndarray, ndarray]:
-        """Return the second-order model: in a group the proximal point moves with the slope, but its length less so.
+        """Return the second-order model. The proximal point of a group moves with the slope, but its length changes less.
 
-        With v the point before it is shortened by k, and u its direction, the derivative of w by v is
-        ``(1 - k/|v|) I + k/|v| uu'``.
+        Let v be the point before it is shortened by k, and u its direction. The derivative of w by v is ``(1 - k/|v|) I + k/|v|
+        uu'``.
         """
         used = np.flatnonzero(w)
         lengths, shortened = self.norms(w), self.lam / mu * self.sizes
@@ -302,7 +318,7 @@ class GroupL1(SparsePenalty):
         return (across @ across.T + on @ on.T) / mu, part @ (w[used] + moved / mu)
 
     def steepest_square(self, gradient: ndarray) -> float:
-        """Return the squared length of the part of each group's gradient that exceeds its weight times lam."""
+        """Return the squared length of the part of each group's gradient that exceeds lam times the factor of the group."""
         slope = np.maximum(self.norms(gradient) - self.lam * self.sizes, 0.0)
         return float(slope @ slope)
 

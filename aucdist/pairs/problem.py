@@ -1,9 +1,9 @@
-"""A loss over all positive-negative pairs of rows in blocks: its value and gradient, and the steps that solvers of it share.
+"""A loss over all positive-negative pairs of rows in blocks: its value and gradient, and the steps that its solvers share.
 
-The rows of the smaller class are called anchors (`aucdist.pairs.loss`). The scores of the anchors are gathered and
-sent to all blocks; no row leaves its block for a sum over pairs.
+The rows of the smaller class are called anchors (`aucdist.pairs.loss`). The client gathers the scores of the anchors and sends
+them to all blocks. Rows do not leave their block for a sum over pairs.
 
-The module also has the objective of these solvers, and its exact value at given weights.
+The module also has the objective of these solvers, and its exact value for given weights.
 """
 
 from dataclasses import field, replace
@@ -30,18 +30,18 @@ SEED = 5
 
 @frozen
 class ClassRows:
-    """The rows of one class in a block, and their scores; those are mirrored if the negatives are the smaller class.
+    """The rows of one class in a block, and their scores. If the negatives are the smaller class, scores are mirrored.
 
     Attributes
     ----------
     positions : ndarray of int32, or of int64 in a block of 2**31 rows or more
-        With grades, a row occurs once for each of its groups.
+        The positions of the rows in the block. With grades, a row occurs once for each of its groups.
     weight : ndarray of shape (n_rows,), float64, or None
-        None if all rows weigh 1.
+        The weights of the rows. None if all are 1.
     scores : ndarray of shape (n_rows,), float64
-        At the trial point, which was scored last.
+        The scores at the trial point, for which rows were scored last.
     current_scores : ndarray of shape (n_rows,), float64
-        At the current point of cutting planes, where the line to the trial point begins.
+        The scores at the current point of cutting planes, where the line to the trial point begins.
     """
 
     positions: ndarray
@@ -51,11 +51,14 @@ class ClassRows:
 
     @property
     def weights(self) -> ndarray:
-        """The weights of the rows, float64 of shape (n_rows,); not to be written to."""
+        """The weights of the rows, float64 of shape (n_rows,). The array is read-only."""
         return ones(len(self.positions)) if self.weight is None else self.weight
 
     def scores_at(self, step: float | None) -> ndarray:
-        """Return the scores at the trial point, or at a step length along the line to it from the current point."""
+        """Return the scores at a step length along the line from the current point to the trial point.
+
+        None means the trial point.
+        """
         if step is None:
             return self.scores
         scores = self.scores - self.current_scores
@@ -64,7 +67,7 @@ class ClassRows:
         return scores
 
     def moved(self, step: float | None) -> "ClassRows":
-        """Return the rows after the current point has moved by this step length towards the trial point; None moves it nowhere.
+        """Return the rows after the current point has moved by this step length towards the trial point. None does not move it.
 
         Call this before another point is scored.
         """
@@ -111,16 +114,19 @@ _ones = np.ones(0)
 
 
 def ones(n: int) -> ndarray:
-    """Return n weights of 1: a part of one array for all blocks, so that rows without weights take no memory for them."""
+    """Return n weights of 1.
+
+    They are part of one array for all blocks, so that rows without weights take no memory for weights.
+    """
     global _ones
-    longest = _ones  # another thread may put a longer one in its place
+    longest = _ones  # another thread may replace it by a longer array
     if len(longest) < n:
         longest = _ones = np.ones(n)
     return longest[:n]
 
 
 def positions(chosen: ndarray, block: Block) -> ndarray:
-    """Return positions of rows of a block in four bytes each, if it has not too many rows for that."""
+    """Return the positions of rows of a block as int32, if the block has few enough rows."""
     return chosen.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
 
 
@@ -130,18 +136,22 @@ def positions(chosen: ndarray, block: Block) -> ndarray:
 def sort_by_class(
     block: Block, memory: None, sign: int, groups: PairGroups | None, start: ndarray | None, keep_one_in: int
 ) -> tuple[PairMemory, Summary]:
-    """Sort the rows by class, and return the weights of the anchors, their scores, and with groups the numbers of theirs.
+    """Sort the rows by class, and return the weights and scores of the anchors, and with groups the numbers of their groups.
 
     Parameters
     ----------
+    block : Block
+        The rows.
+    memory : None
+        The step needs no memory.
     sign : int
         The label of the smaller class.
     groups : PairGroups, optional
-        The groups of the rows that make pairs, where not all of both classes do.
+        The groups of the rows that make pairs, unless every positive and every negative row are a pair.
     start : ndarray of shape (n_features,), float64, or None
-        The current point, at which the rows are scored; None for none.
+        The current point, at which the rows are scored. None if they are not.
     keep_one_in : int
-        Weights and scores of one in `keep_one_in` anchors are sent; these anchors are drawn by their ids.
+        Weights and scores of one in `keep_one_in` anchors are sent. These anchors are drawn by their ids.
     """
     weight, drawn = block.weights(), None
     (anchors, numbers), (larger_class, larger_numbers) = (
@@ -166,14 +176,14 @@ def sort_by_class(
 
 
 def sent(memory: PairMemory, anchor_values: ndarray) -> list[ndarray]:
-    """Return values of the anchors, or of those that were drawn, as a summary that is joined block after block."""
+    """Return values of all anchors, or of those that were drawn, as a summary. Those of all blocks are concatenated."""
     return [anchor_values if memory.drawn is None else anchor_values[memory.drawn]]
 
 
 def score_rows(block: Block, memory: PairMemory, w: ndarray, sign: int) -> tuple[PairMemory, Summary]:
     """Score the rows at w, and return the scores of the anchors."""
     scores = block.scores(sign * w)
-    # Not `scores[...]`, which takes twice as long for positions of four bytes.
+    # `scores[...]` takes twice as long for positions of four bytes.
     anchors, larger_class = (
         replace(rows, scores=scores.take(rows.positions)) for rows in (memory.anchors, memory.larger_class)
     )
@@ -181,7 +191,7 @@ def score_rows(block: Block, memory: PairMemory, w: ndarray, sign: int) -> tuple
 
 
 def score_at_start(block: Block, w: ndarray) -> tuple[ndarray, ndarray | None]:
-    """Return the scores at w, and the squared lengths of dense rows if they are read; at 0 no row is."""
+    """Return the scores at w, and the squared lengths of dense rows if the rows are read. At w = 0, they are not."""
     if not w.any():
         return np.zeros(block.n_samples), None
     if not isinstance(block.rows, DenseRows):
@@ -196,10 +206,24 @@ def sweep_pairs(
     number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, cutoff: Cutoff | None, step: float | None = None,
     unsmoothed: tuple[Anchors, Cutoff | None] | None = None,
 ) -> tuple[PairMemory, Summary]:  # fmt: skip
-    """Sum the loss over the pairs of the block's rows, or of those from a cutoff on, with all anchors.
+    """Sum the loss over the pairs of the block's rows with all anchors. With a cutoff, only rows from the cutoff on count.
 
-    `step`: as `ClassRows.scores_at` takes it. With `unsmoothed`, the anchors and the cutoff of the hinge itself, that is summed
-    as well, as ``"unsmoothed_loss"``.
+    Parameters
+    ----------
+    number : int
+        The number of the block.
+    memory : PairMemory
+        The rows of the block.
+    loss : PairLoss
+        The loss.
+    anchors : Anchors
+        The anchors of all blocks.
+    cutoff : Cutoff or None
+        Which negatives count, if these are the larger class.
+    step : float, optional
+        As for `ClassRows.scores_at`.
+    unsmoothed : tuple (Anchors, Cutoff or None), optional
+        The anchors and the cutoff of the hinge without smoothing, whose sum is returned as ``"unsmoothed_loss"``.
     """
     rows = ScoredRows(memory.larger_class.scores_at(step), memory.larger_class.weights, memory.group_slices)
     row_positions, counted = rows_from(cutoff, rows)
@@ -215,7 +239,7 @@ def sweep_pairs(
 
 
 def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
-    """Return which rows count, those from a cutoff on or all, and these rows with their weights."""
+    """Return which rows count (those from a cutoff on, or all), and these rows with their weights."""
     if cutoff is None:
         return slice(None), rows
     row_positions = np.flatnonzero(rows.scores >= cutoff.score)
@@ -245,7 +269,7 @@ def add_up_gradient(
         anchor_slopes = slopes.take(memory.cells)
         if memory.cell_weights is not None:
             anchor_slopes *= memory.cell_weights
-    # One loop over the rows of both classes in storage order: one loop for each class takes more than twice as long.
+    # One loop over the rows of both classes in storage order. One loop for each class would take more than twice as long.
     coefs, gradient = np.zeros(block.n_samples), np.zeros(block.n_features)
     for rows, row_coefs in ((memory.larger_class, memory.coefs), (memory.anchors, anchor_slopes)):
         add_to_rows(coefs, rows.positions, row_coefs)
@@ -255,7 +279,7 @@ def add_up_gradient(
 
 
 def add_to_rows(coefs: ndarray, chosen: ndarray, values: ndarray) -> None:
-    """Add to the coefficients of rows; with grades, a row is there several times."""
+    """Add to the coefficients of rows. With grades, the same row may occur several times."""
     np.add.at(coefs, chosen.astype(np.intp, copy=False), values)  # add.at would convert int32 positions one by one
 
 
@@ -318,11 +342,14 @@ class PairProblem:
         return sort_anchors(scores, weights, self._anchor_groups, self.loss.n_sums, centred=self.loss.centred)
 
     def score(self, w: ndarray) -> ndarray:
-        """Score all rows at w, and return the anchors' scores; one reduction."""
+        """Score all rows at w, and return the scores of the anchors, by one reduction."""
         return np.concatenate(self.blocks.reduce(score_rows, w, self.sign))
 
     def sweep(self, w: ndarray) -> tuple[float, ndarray]:
-        """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
+        """Return the sum of the loss at w and its derivatives by the scores of the anchors.
+
+        The blocks keep the derivatives by the scores of their rows of the larger class.
+        """
         scores, negatives = self.score(w), self.negatives
         cutoff = negatives.cutoff(self.blocks, None, (scores, self.weights))
         anchors, order = self.sort_anchors(scores, negatives.counted(scores, self.weights, cutoff))
@@ -330,14 +357,20 @@ class PairProblem:
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, order)
 
     def gradient(self, slopes: ndarray, scale: float = 1.0, step: float | None = None) -> ndarray:
-        """Return the gradient of the mean times a factor, of shape (n_features,), from the slopes by the scores of the anchors.
+        """Return the gradient of the mean, of shape (n_features,), times a factor.
 
         Parameters
         ----------
         slopes : ndarray
+            The derivatives by the scores of the anchors.
         scale : float, default=1.0
+            The factor.
         step : float, optional
-            Where they were taken, if that becomes the current point; see `add_up_gradient`.
+            The step at which the slopes were computed, if the current point moves there; see `add_up_gradient`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float64
         """
         total: ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)
         return total * (self.sign * scale / self.pair_weight)
@@ -398,11 +431,11 @@ class PairObjective:
 
     @property
     def n_groups_with_pairs(self) -> int | None:
-        """How many groups with pairs a sample of whole groups can draw from; None if rows are drawn."""
+        """The number of groups with pairs from which a sample of whole groups can be drawn. None if single rows are drawn."""
         return None if self.groups is None else self.groups.n_groups_with_pairs
 
     def on_sample(self, blocks: Blocks, drawn: Block) -> "tuple[LocalBlocks, PairObjective]":
-        """Return rows that were drawn from others as blocks, and the same objective over them."""
+        """Return a sample of rows as blocks, and the same objective over them."""
         rows = LocalBlocks([drawn])
         groups = None if self.groups is None else self.groups.over(rows)
         top_negatives = (
@@ -417,10 +450,17 @@ def pairwise_objective(blocks: Blocks, w: ndarray, lam: float, groups: PairGroup
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be present. Their memory is not changed.
+        The rows, of both classes. Their memory is not changed.
     w : ndarray of shape (n_features,), float64
+        The weights.
+    lam : float
+        The regularisation strength.
     groups : PairGroups, optional
-        Where pairs are within groups.
+        The groups, if pairs are within groups.
+
+    Returns
+    -------
+    float
     """
     problem = PairProblem(blocks, HINGE, groups)
     total, _ = problem.sweep(w)
@@ -428,8 +468,9 @@ def pairwise_objective(blocks: Blocks, w: ndarray, lam: float, groups: PairGroup
 
 
 def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Rounding:
-    """Return the sizes for bounds on rounding when rows of the smaller class enter as running sums."""
+    """Return the sizes that determine bounds on rounding, if rows of the smaller class enter sums as running sums."""
     if groups is None:
         return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
-    n_repeated = (groups.n_grade_steps - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
+    # With grades, rows are in several groups.
+    n_repeated = (groups.n_grade_steps - 1) * max(info.n_samples for info in blocks.infos)
     return Rounding.of(blocks, running=2 * min(groups.n_pos, groups.n_neg) + n_repeated + groups.n_groups)

@@ -6,24 +6,24 @@ smaller class (`aucdist.pairs.problem`). Because P is a mean over very many pair
 L-BFGS (`aucdist.solvers.lbfgs`) even if the second derivative of the loss jumps.
 
 **When to stop.** If the loss is convex, P is strongly convex because of its penalty. With the gradient g, no weights
-then have an objective below ``P(w) - |g|^2 / (2 lam)``, which is the lower bound. A loss that is not convex is the
+have an objective below ``P(w) - |g|^2 / (2 lam)``, which is the lower bound. A loss that is not convex is the
 difference of two convex functions. If the second one is replaced by its tangents at w, the result is a convex function
 that is nowhere below P and equals it at w, with the same gradient. So ``|g|^2 / (2 lam)`` bounds what a step of the
 convex-concave procedure (Yuille & Rangarajan, 2003) could gain from w. It says nothing about other weights, and the fit
 ends at a stationary point when it is small. Over a cone of signs it is the largest decrease of
 ``g.(v - w) + lam/2 |v - w|^2`` below 0 in the cone, at the projection of ``w - g / lam``.
 
-**The smoothed ramp** (`PairRamp`) is a smoothed version of 1 minus the step that the AUC counts, with a width of 1 on
-either side. As the weights grow, the mean approaches 1 - AUC. Unlike with a hinge, it does not matter by how much a
-pair is in the wrong order. But P is not convex: there is no lower bound, and the result is a stationary point, which
-depends on the start. After Herschtal & Raskutti, "Optimising area under the ROC curve using gradient descent" (ICML
-2004), who smooth the step with a sigmoid. Departures: a piecewise quadratic instead, so that the sum over all pairs
-takes a sort and no sample of pairs; a penalty, which decides how wide the smoothing is; L-BFGS. The ramp is the
-difference of two convex functions, ``h(1 - m) + h(-1 - m) - 2 h(-m)`` with h(t) = max(0, t)^2 / 2.
+**The smoothed ramp** (`PairRamp`) is a smoothed version of 1 minus the step that the AUC counts, with a width of 1 on either
+side. As the weights grow, the mean approaches 1 - AUC. Unlike with a hinge, it does not matter by how much a pair is in the
+wrong order. But P is not convex: there is no lower bound, and the result is a stationary point, which depends on the start.
+After Herschtal & Raskutti, "Optimising area under the ROC curve using gradient descent" (ICML 2004), who smooth the step with a
+sigmoid. The departures from the paper are a piecewise quadratic instead of the sigmoid, with which the sum over all pairs takes
+a sort and no sample of pairs; a penalty, which decides how wide the smoothing is; and L-BFGS. The ramp is the difference of two
+convex functions, ``h(1 - m) + h(-1 - m) - 2 h(-m)`` with h(t) = max(0, t)^2 / 2.
 
 **Over the highest-scoring negatives**, the partial AUC itself, the objective is the loss of
 `aucdist.pairs.top_negatives` with the ramp in place of the hinge. A pair in the wrong order costs 1, whatever
-its margin, so positives that no weights can rank among the first hardly count. If the minimum of the hinge collapses to
+its margin, so positives that no weights can rank at the top hardly count. If the minimum of the hinge collapses to
 w = 0, there may still be good weights. The certified minimum of the hinge over the same negatives, and that over all
 pairs, are each improved by a few steps, and the fit continues from the better one. For each choice of negatives the
 objective has the majorant above. The largest of these is convex, is nowhere below the objective, equals it at w, and
@@ -69,12 +69,12 @@ FIRST_ROUNDS = 10
 
 @frozen
 class MajorantRound(Round):
-    """A round, and by how much a convex majorant could still decrease.
+    """A round, and the amount by which a convex majorant could still decrease.
 
     Attributes
     ----------
     majorant_gap : float
-        ``|gradient|^2 / (2 lam)`` as a share of the objective; the relative gap itself if the loss is convex.
+        ``|gradient|^2 / (2 lam)`` as a share of the objective. If the loss is convex, it is the relative gap.
     """
 
     majorant_gap: float
@@ -86,9 +86,9 @@ class SmoothPairProblem(PairProblem):
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be there.
+        The rows, of both classes.
     objective : PairObjective
-        Where a fraction of the negatives counts, the loss falls with the margin.
+        The objective. If only a part of the negatives counts, the loss must decrease with the margin.
     """
 
     def __init__(self, blocks: Blocks, objective: PairObjective):
@@ -103,16 +103,16 @@ class SmoothPairProblem(PairProblem):
         self.weight_error = negatives.weight_error(blocks, self.rounding)
 
     def evaluate(self, w: ndarray) -> Point:
-        """Return value and gradient of the objective at w; three reductions for all negatives."""
+        """Return the value and the gradient of the objective at w. If all negatives count, this takes three reductions."""
         total, slopes = self.sweep(w)
         value = float(total / self.pair_weight) + 0.5 * self.lam * float(w @ w)
         return Point(w, value, self.gradient(slopes) + self.lam * w)
 
     def errors(self, point: Point) -> tuple[float, float]:
-        """Return bounds on the rounding errors of the objective, and of the bound that the gradient gives for a convex one.
+        """Return bounds on the rounding errors of the objective, and of the lower bound that the gradient gives if it is convex.
 
-        A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1, both times the loss's
-        curvature; the sums hold squares.
+        The slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1, both times the curvature
+        of the loss. The sums contain squares.
         """
         rounding, size, rate = self.rounding, 1.0 + 2.0 * self.rounding.largest_score(point.w), self.loss.curvature
         pair_score_error = 2.0 * rounding.score(point.w)
@@ -183,9 +183,10 @@ def pair_lbfgs(
 
 
 def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[ndarray], int]:
-    """Return the minima of the hinge over the highest-scoring negatives and over all pairs, and how many passes both took.
+    """Return the minima of the hinge over the highest-scoring negatives and over all pairs, and the number of passes for both.
 
-    A minimum at w = 0 is left out, unless both are at 0. The first is at 0 if it separates nothing.
+    A minimum at w = 0 is left out, unless both are at 0. The first one is at 0 if these negatives cannot be separated from the
+    positives.
     """
     minima, passes = [], 0
     for top_negatives in (objective.top_negatives, None):
@@ -197,7 +198,7 @@ def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[ndarray
 
 
 def pair_descent(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
-    """Minimise by L-BFGS from a point that `passes` passes led to; rounds and `tol` are those of `pair_lbfgs`."""
+    """Minimise by L-BFGS from a point that took `passes` passes. Rounds and `tol` are those of `pair_lbfgs`."""
     bound, convex = (0.0, 0.0), problem.loss.convex
     for better, n_tries in lbfgs.descend(problem.evaluate, point, problem.signs):
         passes, gap = passes + n_tries, problem.majorant_gap(better)
@@ -213,11 +214,12 @@ def pair_descent(problem: SmoothPairProblem, point: Point, *, tol: float, passes
 class PairLBFGS(Solver):
     """L-BFGS for a smooth loss of pairs, over all pairs or over those of the highest-scoring negatives.
 
-    A subclass has its `loss` and its `objective`, and sets `accepts_groups` if the loss takes pairs within groups.
+    A subclass has its own `loss` and `objective`, and sets `accepts_groups` if the loss supports pairs within groups.
 
     Attributes
     ----------
     loss : PairLoss
+        The loss.
     """
 
     name = "lbfgs"
@@ -228,7 +230,25 @@ class PairLBFGS(Solver):
     def rounds(
         self, blocks: Blocks, lam: float, start: ndarray | None = None, *, tol: float = 0.0, **options: Any
     ) -> Iterator[MajorantRound]:
-        """Yield the weights, each better than the last; see `pair_lbfgs`, and `PairObjective.of` for the options."""
+        """Yield the rounds of a fit, each with better weights than the one before.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights to start from.
+        tol : float, default=0.0
+            As for `pair_lbfgs`.
+        **options
+            As for `PairObjective.of`.
+
+        Yields
+        ------
+        MajorantRound
+        """
         return pair_lbfgs(blocks, PairObjective.of(blocks, lam, self.loss, **options), start, tol=tol)
 
 

@@ -1,30 +1,30 @@
 """Select the negatives that the loss counts: all of them, or the highest-scoring ones for a partial AUC.
 
-A fraction of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1
+If a fraction of the negatives counts, the objective is ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1
 - w.(x_i - x_j))``, where i runs over the positives, j over the negatives, and u is in [0, 1] with a sum of q = beta
-n_neg. Sample weights multiply the rows. This is the tight convex surrogate of the partial AUC for false positive rates
+n_neg. Rows with sample weights count accordingly. This is the tight convex surrogate of the partial AUC for false positive rates
 up to beta (Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
 Neural Computation 29, 2017). The sum over i rises with the score of j, so u is 1 for the highest-scoring negatives, 0
-for the others, and a fraction for those at the boundary, which all have the same score. With q = 1 it is the loss of
-Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014), with the hinge.
+for the others, and a fraction for those at the boundary, which all have the same score. With q = 1, it is the loss of
+Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014) for the hinge.
 
 **The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is at most
-the minimum of the objective with an L2 penalty, where g is the gradient that they give. For other penalties the bound
-is as for all pairs (`aucdist.pairs.penalty`). Value, gradient and bound of a cut come from the same u.
+the minimum of the objective with an L2 penalty, where g is the gradient that they give. For other penalties, the bound
+is that for all pairs (`aucdist.pairs.penalty`). Value, gradient and bound of a cut come from the same u.
 
 **Fractions near the cutoff.** At the minimum, hundreds of negatives have the same score as the cutoff, and each
 counts in part. If each cut counted a negative either fully or not at all, hundreds of cuts would have to be combined to
 reach these fractions. The fractions of a cut therefore rise from 0 to 1 over a band around the cutoff (a smoothed `Cutoff`):
 any fractions in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the exact cutoff. It is
 the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103, 2005), for the
-maximum over the fractions. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score: only
-then are they those of a maximum, and the cut has the gradient of a smooth function, as Newton steps need
+maximum over the fractions. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score. Only
+then do they maximise a smoothed objective, so that the cut has the gradient of a smooth function, which Newton steps need
 (`aucdist.pairs.newton`).
 
 **The cutoff.** The largest mean over a fraction of the negatives counts those above a cutoff fully, those at it
-in part, and the others not at all (`Cutoff`). It is found exactly, by reductions alone. Few rows are gathered at the
-client; if there are many, reductions count the leading 16 bits of their scores, then the next 16 of those in the cell
-of the cutoff, until what remains is few rows or a single score.
+in part, and the others not at all (`Cutoff`). The cutoff is exact and is found by reductions. If there are few rows, the client
+gathers their scores. If there are many, a reduction counts the rows by the leading 16 bits of their scores. The next one counts
+the rows in the interval of the cutoff by the next 16 bits, and so on, until few rows or a single score remain.
 
 Departures from the paper: the solver takes Newton steps on the smoothed loss, or cutting planes
 (`aucdist.pairs.cutting_planes`), and the highest-scoring rows are found without sorting all rows.
@@ -65,14 +65,14 @@ weigh the target. With 17 tried once, nine fits of magic04 take 119 passes, and 
 
 @frozen
 class TopNegatives:
-    """The rule that says which negatives enter the loss: a share or a number of the highest-scoring ones.
+    """The rule that says which negatives count in the loss: a share or a number of those with the highest scores.
 
     Attributes
     ----------
     max_fpr : float or None
-        Above 0 and at most 1: the fraction of the negatives' total weight.
+        The fraction of the negatives' total weight, above 0 and at most 1.
     max_false_positives : int or None
-        The weight itself, which without sample weights is a number of rows.
+        The weight itself. Without sample weights, it is a number of rows.
     """
 
     max_fpr: float | None = None
@@ -84,7 +84,7 @@ class TopNegatives:
         Raises
         ------
         InputError
-            If all negatives together weigh less than `max_false_positives`.
+            If the total weight of all negatives is less than `max_false_positives`.
         """
         if self.max_false_positives is None:
             assert self.max_fpr is not None
@@ -105,14 +105,18 @@ TOP_CONSTRAINTS: Constraints = {
 
 
 def trained_max_fpr(estimator: Any, n_neg: float) -> float | None:
-    """Return the largest false positive rate that an estimator is trained for; None for all pairs.
+    """Return the largest false positive rate for which an estimator is trained, or None for all pairs.
 
     Parameters
     ----------
-    estimator : object
+    estimator : estimator of aucdist
         With or without the parameters of `TOP_CONSTRAINTS`.
     n_neg : float
-        The number of all negatives, or their weight, which turns ``max_false_positives`` into a rate.
+        The number or the weight of all negatives, which turns ``max_false_positives`` into a rate.
+
+    Returns
+    -------
+    float or None
     """
     rate, number = (getattr(estimator, name, None) for name in TOP_CONSTRAINTS)
     return rate if number is None else min(number / n_neg, 1.0)
@@ -120,14 +124,14 @@ def trained_max_fpr(estimator: Any, n_neg: float) -> float | None:
 
 @frozen
 class Band:
-    """How the fractions that rows count rise with the score around a cutoff.
+    """How the fraction with which a row counts rises with its score around a cutoff.
 
     Attributes
     ----------
     scores, fractions : ndarray of shape (n_knots,), float64
-        Both ascending; between two knots fractions are linear.
+        The scores and fractions at knots, ascending. Between two knots, fractions are linear.
     width : float
-        By how much the mean hinge of a row rises while its fraction rises from 0 to 1.
+        The increase of the mean hinge of a row over which its fraction rises from 0 to 1.
     """
 
     scores: ndarray
@@ -137,16 +141,16 @@ class Band:
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Where the highest-scoring rows end.
+    """The score from which on negatives count.
 
     Attributes
     ----------
     score : float
         Rows below it do not count.
     fraction : float
-        What rows at it count, from 0 to 1; those above it count fully.
+        The fraction with which rows at this score count, from 0 to 1. Rows above it count fully.
     band : Band or None
-        A smoothed cutoff, which begins at `score`. None for an exact one.
+        A soft cutoff, which begins at `score`. None for a hard one.
     """
 
     score: float
@@ -154,7 +158,7 @@ class Cutoff:
     band: Band | None = None
 
     def fractions(self, scores: ndarray) -> ndarray:
-        """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
+        """Return the fraction with which each row counts, from 0 to 1, float64 of shape (n_rows,)."""
         if self.band is not None:
             return np.interp(scores, self.band.scores, self.band.fractions)
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
@@ -170,9 +174,9 @@ class MeanHinge:
     Parameters
     ----------
     scores, weights : ndarray of shape (n_positives,), float64
-        Those of the positives.
+        The scores and the weights of the positives.
     h : float
-        Above 0.
+        The half-width of the smoothing, above 0.
     """
 
     def __init__(self, scores: ndarray, weights: ndarray, h: float):
@@ -186,7 +190,7 @@ class MeanHinge:
         return running_sums(self.shares * self.scores * self.scores)
 
     def ends(self, scores: ndarray) -> Ends:
-        """Return where the band of each score lies."""
+        """Return where the band of each score begins and ends."""
         end = (1.0 + self.h) + scores
         low, high = np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(self.scores, end)
         return low, high, end
@@ -196,21 +200,28 @@ class MeanHinge:
         low, high, end = self.ends(scores)
         share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
         inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
-        # Rounding errors of the squares of large scores could leave these limits.
+        # By rounding errors of the squares of large scores, the result could lie outside these limits.
         return np.asarray(
             self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.clip(inside, 0.0, share * self.h)
         )
 
     def derivative(self, scores: ndarray, changes: Any, positive_changes: ndarray, first: ndarray | int = 0) -> ndarray:
-        """Return the derivative of the mean hinge at each score where the scores of negatives and of positives change.
+        """Return the derivative of the mean hinge at each score, if the scores of negatives and of positives change.
 
         Parameters
         ----------
+        scores : ndarray of shape (n_scores,), float64
+            The scores of the negatives.
         changes : ndarray of shape (n_scores,), float64, or float
+            The changes of these scores.
         positive_changes : ndarray of shape (n_positives,), float64
-            How the scores of the positives change, in their order at the beginning.
+            The changes of the scores of the positives, in the order in which `scores` of the constructor had them.
         first : ndarray of shape (n_scores,), int64, or int
             The number of positives, from the lowest score on, that make no pair with each negative.
+
+        Returns
+        -------
+        ndarray of shape (n_scores,), float64
         """
         ends = self.ends(scores)
         return changes * self._mean(ends, *self._sums, first) - self.over_active(
@@ -223,17 +234,17 @@ class MeanHinge:
         Parameters
         ----------
         ends : Ends
-            Of the negatives.
+            The bands of the negatives.
         values : ndarray of shape (n,), float64
-            Those of the n positives of the lowest scores, ascending.
+            The values of the n positives with the lowest scores, in the order of the scores.
         first
-            As of `derivative`.
+            As for `derivative`.
         """
         values = self.shares[: len(values)] * values
         return self._mean(ends, running_sums(values), running_sums(values * self.scores[: len(values)]), first)
 
     def _mean(self, ends: Ends, whole: ndarray, at: ndarray, first: ndarray | int) -> ndarray:
-        """Return the mean of a value over the active positives, from running sums of it and of it times the scores."""
+        """Return the mean of a value over the active positives, from running sums of it and of its products with the scores."""
         low, high, end = ends
         inside: ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
         return whole[low] - whole[first] + inside
@@ -248,7 +259,7 @@ class MeanHinge:
 
 
 def cutoff_of(scores: ndarray, weights: ndarray, target: float, above: float = 0.0) -> Cutoff:
-    """Return where the highest-scoring rows end.
+    """Return the cutoff of the rows with the highest scores.
 
     Parameters
     ----------
@@ -257,7 +268,7 @@ def cutoff_of(scores: ndarray, weights: ndarray, target: float, above: float = 0
     target : float
         The total weight of the rows that are to count.
     above : float
-        The weight of other rows, whose scores are higher than all of these.
+        The weight of other rows, all of which have higher scores.
     """
     last, weight = len(scores) - 1, weights[0]
     if weight > 0.0 and (weights == weight).all():
@@ -275,7 +286,7 @@ def cutoff_of(scores: ndarray, weights: ndarray, target: float, above: float = 0
 
 
 def _fraction(rest: float, weight: float) -> float:
-    # Sums of weights are rounded, and a share outside [0, 1] would not be dual feasible.
+    # Sums of weights are rounded, and a fraction outside [0, 1] would not be dual feasible.
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
 
 
@@ -290,14 +301,18 @@ def smooth_cutoff(
     width: float,
     weigh: Callable[[Knots, ndarray, float], ndarray],
 ) -> Cutoff | None:
-    """Return the smoothed cutoff of a width whose fractions weigh the target; None if it is within the rounding.
+    """Return the soft cutoff with a certain width that counts the target weight, or None if rounding makes it meaningless.
 
     Parameters
     ----------
     exact : Cutoff
-        What `cutoff_of` returns of the same rows.
+        What `cutoff_of` returns for the same rows.
+    hinge : MeanHinge
+        The mean hinge of a negative.
+    target : float
+        The total weight of the rows that are to count.
     width : float
-        By how much the mean hinge rises in the band.
+        The increase of the mean hinge in the band.
     weigh : callable
         Returns the result of `weigh_bands` for the negatives.
     """
@@ -308,7 +323,7 @@ def smooth_cutoff(
     high = hinge.invert(at + width, exact.score, max(hinge.scores[-1] + outside, exact.score + width))[1]
     around = np.linspace(low, high, KNOTS)
     knots = around, np.maximum.accumulate(hinge(around)) - at
-    # next to a positive at -1e15, the mean hinge is so large that its rounding is wider than the band, and it does not rise
+    # Next to a positive at -1e15, the mean hinge is so large that its rounding error exceeds the width of the band.
     if not ((np.diff(around) > 0.0).all() and knots[1][-1] > 0.0):
         return None
     starts = np.array([-width, 0.0])
@@ -331,7 +346,7 @@ def smooth_cutoff(
 
 
 def fractions_of_bands(scores: ndarray, knots: Knots, starts: ndarray, width: float) -> Iterator[ndarray]:
-    """Yield, for each band, how much negatives of these scores count, from 0 to 1.
+    """Yield, for each band, the fractions with which negatives of these scores count, from 0 to 1.
 
     A band begins at the mean hinge of the cutoff plus its start.
     """
@@ -341,8 +356,8 @@ def fractions_of_bands(scores: ndarray, knots: Knots, starts: ndarray, width: fl
 
 
 def weigh_bands(scores: ndarray, weights: ndarray, knots: Knots, starts: ndarray, width: float) -> ndarray:
-    """Return the total weight of the negatives that count, for each of some bands of a width."""
-    near = scores > knots[0][0]  # no others count
+    """Return, for each of several bands of the same width, the total weight of the negatives that count."""
+    near = scores > knots[0][0]  # lower scores do not count
     return np.array([weights[near] @ fractions for fractions in fractions_of_bands(scores[near], knots, starts, width)])
 
 
@@ -350,7 +365,7 @@ def weigh_bands(scores: ndarray, weights: ndarray, knots: Knots, starts: ndarray
 
 
 def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[ndarray, ndarray]:
-    """Return scores and weights of the negatives: of the larger class, or of the anchors, whose scores are mirrored."""
+    """Return the scores and weights of the negatives, which are the larger class, or the anchors, whose scores are mirrored."""
     if are_anchors:
         return -memory.anchors.scores_at(step), memory.anchors.weights
     return memory.larger_class.scores_at(step), memory.larger_class.weights
@@ -358,7 +373,7 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[nd
 
 @without_rows
 def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
-    """Count the negatives whose scores begin with the bits of `prefix`, by the next 16 bits; `shift` bits follow these."""
+    """Count the negatives whose scores begin with the bits of `prefix`, by the next 16 bits, which `shift` bits follow."""
     weight_and_rows = np.zeros((2, 2**BITS))
     count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, *weight_and_rows)
     return weight_and_rows
@@ -368,7 +383,10 @@ def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift
 def gather_cell(
     number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool, stride: int = 1
 ) -> Summary:
-    """Return scores and weights of the negatives in a cell, of one in `stride` of them; of all cells for a shift of 64."""
+    """Return the scores and weights of the negatives in an interval of scores, or of one in `stride` of them.
+
+    With a `shift` of 64, all negatives are in the interval.
+    """
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
         inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
@@ -378,7 +396,7 @@ def gather_cell(
 
 @without_rows
 def weigh_larger(number: int, memory: Any, step: float | None, knots: Knots, starts: ndarray, width: float) -> Summary:
-    """Return the total weight of the negatives that count, the larger class, for each of some bands of a width."""
+    """Return the total weight of the negatives that count, for each of several bands, if they are the larger class."""
     return weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)
 
 
@@ -388,7 +406,7 @@ def weigh_larger(number: int, memory: Any, step: float | None, knots: Knots, sta
 def cutoff_in_blocks(
     blocks: Blocks, n_neg: int, target: float, step: float | None = None, *, are_anchors: bool = False
 ) -> Cutoff:
-    """Return where the highest-scoring negatives end: one reduction for few rows, and otherwise two to four.
+    """Return the cutoff of the highest-scoring negatives, by one reduction if there are few rows, and otherwise by two to four.
 
     Parameters
     ----------
@@ -403,7 +421,7 @@ def cutoff_in_blocks(
     """
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MAX_GATHERED and shift > 0:
-        # From the highest cell down until the weight reaches the target, in the cell of the cutoff.
+        # The cell of the cutoff is the one in which the weight, added up from the highest cell down, reaches the target.
         weight, rows = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)[:, ::-1]
         first, shift = shift == 64, shift - BITS
         running = above + np.cumsum(weight)
@@ -425,7 +443,7 @@ class CountedNegatives:
     Attributes
     ----------
     target : float
-        Their weight.
+        The weight of the negatives that count.
     pair_weight : float
         The total weight of the pairs that count.
     is_top_only : bool
@@ -442,10 +460,10 @@ class CountedNegatives:
         self._n_neg = blocks.n_neg
 
     def weight_error(self, blocks: Blocks, rounding: Rounding) -> float:
-        """Return a bound on the relative error of what the negatives that count weigh."""
+        """Return a bound on the relative error of the weight of the negatives that count."""
         if not self.is_top_only:
             return 0.0
-        # With sample weights, the weight above the boundary is rounded, which changes the share of the rows at the boundary.
+        # With sample weights, the weight above the cutoff is rounded, which changes the fraction of the rows at the cutoff.
         hard_error = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
         return hard_error + rounding.over_rows
 
@@ -498,7 +516,7 @@ class CountedNegatives:
         ) or exact, exact
 
     def counted(self, scores: ndarray, weights: ndarray, cutoff: Cutoff | None) -> ndarray:
-        """Return the weight of the anchors that count at a cutoff, given their (mirrored) scores and their weights."""
+        """Return the weights with which anchors count at a cutoff, given their (mirrored) scores and their weights."""
         return weights if cutoff is None or not self.are_anchors else weights * cutoff.fractions(-scores)
 
     def of_larger_class(self, cutoff: Cutoff | None) -> Cutoff | None:
