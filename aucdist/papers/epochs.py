@@ -1,7 +1,7 @@
-"""Run algorithms that take steps along single rows: steps on every block, then the average of the blocks' weights.
+"""Run algorithms that take steps along single rows: steps on every block, and then the average of the blocks' weights.
 
-With one block this is the algorithm as its paper prints it. With several, each block takes steps along its own rows from the same
-weights, and the weights that they reach are averaged in proportion to the blocks' numbers of rows.
+With one block, this is the algorithm as its paper prints it. With several blocks, each block takes steps along its own rows
+from the same weights. The weights that the blocks reach are averaged in proportion to their numbers of rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,18 +46,24 @@ def run_epoch(
 
 
 def epochs(blocks: Blocks, epoch: Epoch, w: ndarray, seed: int, *, first: int = 1) -> Iterator[Summary]:
-    """Yield the sum of the blocks' summaries after each epoch, in which `w` is the averaged weights; it does not end.
+    """Yield the sum of the blocks' summaries after each epoch, in which `w` is the averaged weights. The iterator is endless.
 
     Parameters
     ----------
     blocks : Blocks
-        Blocks whose memories no other fit uses.
+        The rows. No other fit may use the memories of these blocks.
     epoch : Epoch
-    w : ndarray
+        The steps of an epoch on a block.
+    w : ndarray of shape (n_weights,), float64
         The weights to start from.
     seed : int
+        The seed of the random numbers.
     first : int, default=1
         The number of the first epoch, on which the random numbers depend.
+
+    Yields
+    ------
+    Summary
     """
     for number in count(first):
         summary = blocks.reduce(run_epoch, epoch, w, blocks.n_samples, (seed, number))

@@ -10,7 +10,7 @@ from aucdist.kernels.random import fill_normal, u64, uniform01
 from aucdist.kernels.rows import add_sums, row_dot, sums_for, table_axpys, table_dot, table_of
 from aucdist.probability.link_kernels import curvature, gev_likelihood, loss_and_slope, shape_terms, slope_of
 
-# Links are kernels of scores and not of rows, so that they are compiled once and not for each kind of rows.
+# Links are kernels of scores and not of rows, so that they are compiled once instead of for each representation of rows.
 
 
 def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
@@ -31,7 +31,7 @@ def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
         For each class the sums of losses, slopes, and slopes times scores are added to it.
     """
     totals = sums_for(data.rows, gradients)
-    # Workspace: scores of some rows, which of them are added with which coefficients, and how many of each class.
+    # Workspace: the scores of some rows, the rows that are added with their coefficients, and their number in each class.
     picked, coefs = np.empty((2, at_a_time), np.uint64), np.empty((2, at_a_time))
     work = np.empty(at_a_time), picked, coefs, np.empty(2, np.int64)
     _evaluate_rows(data, (table_of(data.rows, theta[:-1]), theta[-1]), terms, work, totals, sums)
@@ -186,15 +186,27 @@ class MetropolisSamples(NamedTuple):
 
 @kernel(_nrt=True)
 def metropolis(data, proposals, seed, n_skipped, position, samples):
-    """Run a Metropolis-Hastings chain whose proposals are ``position + factor @ z``, z standard normal.
+    """Run a Metropolis-Hastings chain with proposals ``position + factor @ z``, where z is standard normal.
 
-    `data`: LabelledRows of the whole data set.
-    `proposals`: Proposals.
-    `seed`, int: result of `engine.blocks.block_seed`.
-    `n_skipped`, int: burn-in: steps before the first sample.
-    `position`, of shape (n_features + 2,), float64: the start of the chain; updated to its end.
-    `samples`: MetropolisSamples, written.
-    Returns number of accepted steps, burn-in included.
+    Parameters
+    ----------
+    data : LabelledRows
+        All rows of the data set.
+    proposals : Proposals
+        The prior and the proposals.
+    seed : int
+        A result of `aucdist.engine.blocks.block_seed`.
+    n_skipped : int
+        The burn-in: the number of steps before the first sample.
+    position : ndarray of shape (n_features + 2,), float64
+        The start of the chain, which is updated to its end.
+    samples : MetropolisSamples
+        Output.
+
+    Returns
+    -------
+    int
+        The number of accepted steps, including those of the burn-in.
     """
     (means, precision, factor, least_xi, most_xi), (total, shapes, levels) = proposals, samples
     size = position.shape[0]
@@ -225,11 +237,11 @@ def metropolis(data, proposals, seed, n_skipped, position, samples):
 
 @kernel
 def information_rows(data, position, score_factors, shape_factors):
-    """Write two factors for each row; their products are the row's expected information on score and shape."""
+    """Compute two factors for each row, whose products are the row's expected information about score and shape."""
     (rows, y, weight), d = data, position.shape[0] - 2
     for i in range(y.shape[0]):
         score, xi = row_dot(rows, i, position) + position[d], position[d + 1]
-        # The slopes of a negative row times sqrt(exp(t) - 1), where t is the loss of a positive row.
+        # These are the slopes of a negative row times sqrt(exp(t) - 1), where t is the loss of a positive row.
         t = gev_likelihood(xi, score, True)[0]
         root = math.sqrt(weight[i] * math.expm1(t)) if t < 700.0 else 0.0
         score_factors[i] = root * gev_likelihood(xi, score, False)[1]

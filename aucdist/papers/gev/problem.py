@@ -4,19 +4,19 @@ The objective is ``P(w, b) = mean over rows of loss(w.x + b) + lam/2 |w|^2``, wh
 intercept is penalised, b^2 is added to |w|^2. Fu & Liu (2018) take sums in place of the mean, so their lambda is n_samples
 times `lam`, and they penalise the intercept like a weight, because their x contains a 1.
 
-Weights and intercept are one vector ``theta`` with the intercept last; it is 0 if there is no intercept.
+Weights and intercept are one vector ``theta``. Its last entry is the intercept, which is 0 if there is none.
 
 **The bound.** If the loss is convex, any slopes a_i in the range of the loss's derivative give a lower bound by Fenchel
 duality. With v the mean of a_i x_i it is ``-mean of loss*(a_i) - |v|^2 / (2 lam)``. If the intercept is not penalised, the mean
-of the a_i must be 0. The slopes at theta are used; for these loss*(a_i) is a_i s_i - loss(s_i), with s_i the score. Their mean
-is not exactly 0, so the slopes of the class with the larger sum are multiplied by a c < 1 that makes it 0. The bound stays easy
-to compute: loss* is convex and 0 at 0 (the minimum of each loss is 0), so loss*(c a) is at most c loss*(a). If the mean need
-not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are multiplied by the factor in [0, 1] that gives the
-largest bound.
+of the a_i must be 0. The slopes at theta are used. For these, loss*(a_i) is a_i s_i - loss(s_i), where s_i is the score. Their
+mean is not exactly 0, so the slopes of the class with the larger sum are multiplied by a factor c < 1 that makes it 0. The
+bound stays easy to compute: loss* is convex and 0 at 0 (the minimum of each loss is 0), so loss*(c a) is at most c loss*(a). If
+the mean need not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are multiplied by the factor in [0, 1]
+that gives the largest bound.
 
-**Signs of weights.** Over a cone (`aucdist.solvers.signs`) the least of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
-projection of ``-v / lam``, so the projection of ``-v`` takes the place of v in the bound. The gradient is that of the weights
-that may move.
+**Signs of weights.** Over a cone (`aucdist.solvers.signs`), the minimum of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
+projection of ``-v / lam``, so the projection of ``-v`` replaces v in the bound. The gradient is that of the weights
+that may change.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class LinkRound(Round):
     theta : ndarray of shape (n_features + 1,), float64
         The weights and the intercept.
     gradient : ndarray of shape (n_features + 1,), float64
-        Of the objective by theta. The last entry is 0 if there is no intercept.
+        The gradient of the objective by theta. The last entry is 0 if there is no intercept.
     """
 
     theta: ndarray
@@ -83,7 +83,7 @@ class LinkProblem:
     Parameters
     ----------
     blocks : Blocks
-        No method changes the blocks' memories.
+        The rows. No method changes the memories of the blocks.
     loss : LinkLoss
     lam : float
         The paper's lambda divided by n_samples.
@@ -102,7 +102,7 @@ class LinkProblem:
 
     @cached_property
     def rounding(self) -> Rounding:
-        """The sizes of the rows that the bounds on rounding errors depend on."""
+        """The sizes of the rows on which bounds on rounding errors depend."""
         return Rounding.of(self.blocks)
 
     @cached_property
@@ -118,14 +118,14 @@ class LinkProblem:
         return penalty
 
     def origin(self) -> ndarray:
-        """Return the initial theta: zero weights, and an intercept whose probability is the share of positives."""
+        """Return the initial theta: weights of 0, and an intercept whose probability is the share of positives."""
         theta = np.zeros(self.blocks.n_features + 1)
         if self.fit_intercept:
             theta[-1] = self.loss.link.score(self.blocks.weight_pos / self.weight)
         return theta
 
     def inside(self, theta: ndarray) -> ndarray:
-        """Return the projection of theta on the cone."""
+        """Return the projection of theta onto the cone."""
         return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
 
     def fixed(self, point: LinkRound) -> ndarray:
@@ -145,7 +145,7 @@ class LinkProblem:
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         dual, dual_error = 0.0, 0.0
         if self.loss.convex and np.isfinite(primal):
-            # Any slopes give a bound, so errors of the scores do not matter. The error is that of their sums.
+            # Any slopes give a valid bound, so errors of the scores do not matter. Only their sums have an error that counts.
             factors = np.ones(2)
             if self.fit_intercept and not self.penalise_intercept:
                 slopes = np.abs(sums[:, 1])
@@ -203,7 +203,7 @@ class LinkProblem:
 def _solve_at_one_scale(matrix: ndarray) -> Solve:
     """Return a function that solves a system which rounding made indefinite, by scaling it and adding to its diagonal.
 
-    The addition makes steps shorter, and they remain descent directions.
+    The addition makes steps shorter. They remain descent directions.
     """
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     system, more = matrix * np.outer(scale, scale), 1e-15

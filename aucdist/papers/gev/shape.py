@@ -59,6 +59,7 @@ class ShapeEstimate:
     Parameters
     ----------
     xi : float
+        The shape.
     theta : ndarray of shape (n_features + 1,), float64
         Weights and intercept for this shape, or their means.
     measures : dict of str to float
@@ -75,10 +76,26 @@ def map_shape(
 ) -> Iterator[ShapeEstimate]:
     """Maximise the posterior of weights and shape by alternating steps.
 
-    `most_xi`: upper limit of the shape; the lower limit is -1.
-    `settled`: the iteration ends when a round raises the log-posterior by at most this.
-    Yields the mode of the posterior after each round, with `log_posterior`, its logarithm up to a constant. A round takes about
-        six passes: value and gradient, Hessian, step, and the derivatives and the step of the shape.
+    A round takes about six passes: value and gradient, Hessian, step, and the derivatives and the step of the shape.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows.
+    fit_intercept : bool
+        Whether there is an intercept.
+    penalise_intercept : bool
+        Whether the intercept has a prior like a weight.
+    most_xi : float
+        The upper limit of the shape. The lower limit is -1.
+    settled : float
+        The iteration ends when a round raises the log-posterior by at most this.
+
+    Yields
+    ------
+    ShapeEstimate
+        The mode of the posterior after each round. Its `measures` have `log_posterior`, the logarithm of the posterior up to a
+        constant.
     """
     xi = FIRST_XI
     weight = blocks.weight_pos + blocks.weight_neg
@@ -141,14 +158,35 @@ def bayes_shape(
 ) -> Iterator[ShapeEstimate]:  # fmt: skip
     """Estimate the means of the priors by maximum marginal likelihood.
 
-    `mode`, of shape (n_features + 2,), float64: weights, intercept and xi to start from: the mode of the posterior with prior
-        means 0.
-    `fit_intercept` and `penalise_intercept`: an intercept that is not penalised has a flat prior.
-    `most_xi`: upper limit of xi in the samples; the lower limit is -1.
-    `n_samples`: number of samples in the first round; the last round has twice as many.
-    Yields the means after each round of EM, with `log_likelihood`, the mean log-likelihood of the samples, `acceptance`, the
-        share of the proposals that were accepted, and `effective_samples`, the effective sample size for the mean of xi.
-    Raises InputError if there are too many features or rows.
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows.
+    mode : ndarray of shape (n_features + 2,), float64
+        Weights, intercept and xi to start from: the mode of the posterior if the means of the priors are 0.
+    fit_intercept : bool
+        Whether there is an intercept.
+    penalise_intercept : bool
+        Whether the intercept has a prior like a weight. Otherwise, its prior is flat.
+    most_xi : float
+        The upper limit of xi in the samples. The lower limit is -1.
+    seed : int
+        The seed of the chains.
+    n_rounds : int, default=N_ROUNDS
+        The number of rounds of EM.
+    n_samples : int, default=N_SAMPLES
+        The number of samples in the first round. The last round has twice as many.
+
+    Yields
+    ------
+    ShapeEstimate
+        The means after each round of EM. Its `measures` have `log_likelihood`, the mean log-likelihood of the samples;
+        `acceptance`, the share of accepted proposals; and `effective_samples`, the effective sample size for the mean of xi.
+
+    Raises
+    ------
+    InputError
+        If there are too many features or rows.
     """
     n, d = blocks.n_samples, blocks.n_features
     if d > MAX_FEATURES or n * (d + 2) > MAX_VALUES:
@@ -166,7 +204,7 @@ def bayes_shape(
     information_rows(rows, mode, score_factors, shape_factors)
     X = as_dense(data.X)
     scores = np.column_stack([X * score_factors[:, np.newaxis], score_factors, shape_factors])
-    # A small diagonal, in case the intercept has a flat prior and no information.
+    # The small diagonal is for an intercept with a flat prior and no information.
     information = scores.T @ scores + np.diag(precision + 1e-3)
     fitted = np.ones(len(precision), dtype=bool)
     fitted[-2] = fit_intercept

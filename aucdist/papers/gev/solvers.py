@@ -42,7 +42,7 @@ def check_curvature(loss: LinkLoss) -> float:
     Raises
     ------
     InputError
-        If it has none.
+        If the curvature has no bound.
     """
     if loss.largest_curvature is None:
         raise InputError(
@@ -62,9 +62,11 @@ def _start_point(problem: LinkProblem, start: ndarray | None) -> LinkRound:
 
 
 def backtrack(problem: LinkProblem, point: LinkRound, move: ndarray) -> LinkRound | None:
-    """Return the first lower point at 1, 1/2, 1/4, ... of a move, and a pass for each that was tried; None if no point is lower.
+    """Return the first lower point at 1, 1/2, 1/4, ... of a move, or None if there is none.
 
-    If rounding makes the values equal, a shorter gradient counts as lower.
+    Each point that is tried takes a pass.
+
+    If rounding makes the values equal, the point with the shorter gradient counts as lower.
     """
     slope = float(point.gradient @ move)
     for n_tries in range(1, MAX_HALVINGS + 1):
@@ -96,10 +98,10 @@ def absolute_moments(block: Block) -> Summary:
 
 
 def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
-    """Return a function that solves ``Hessian x = b`` at a point; the setup takes one pass.
+    """Return a function that solves ``Hessian x = b`` at a point, after one pass.
 
-    Up to `MAX_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
-    shorter the gradient at the point is.
+    Up to `MAX_FEATURES` features, the function uses a Cholesky factor. With more features it uses conjugate gradients, which
+    are more accurate the shorter the gradient at the point is.
     """
     if problem.blocks.n_features <= MAX_FEATURES:
         moments = problem.second_moments(point.theta)
@@ -145,7 +147,7 @@ def hessian_product(block: Block, memory: ndarray, direction: ndarray) -> Summar
 
 
 class LinkSolver(Solver):
-    """A solver for the losses of links. A subclass yields the points that it visits."""
+    """A solver for the losses of links. A subclass yields the points that it reaches."""
 
     objective = "link"
     accepts_codes = True
@@ -164,13 +166,17 @@ class LinkSolver(Solver):
         Parameters
         ----------
         lam : float
-            The paper's lambda divided by n_samples.
+            The regularisation strength, which is the paper's lambda divided by n_samples.
         start : ndarray of shape (n_features + 1,), optional
             Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
         gradient_tol : float
-            For a loss that is not convex: a point with a gradient of at most this length is stationary.
+            For a loss that is not convex, a point with a gradient of at most this length is stationary.
         **objective
-            As of `LinkProblem`; signs are for `Newton`.
+            As for `LinkProblem`. Only `Newton` accepts signs.
+
+        Yields
+        ------
+        LinkRound
         """
         problem, bound = LinkProblem(blocks.without_memory(), lam=lam, **objective), (0.0, 0.0)
         for point in self.points(problem, start):
@@ -179,19 +185,33 @@ class LinkSolver(Solver):
 
     @abstractmethod
     def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
-        """Yield the best point so far, with the bound of the newest one and the passes so far."""
+        """Yield the best point so far, with the lower bound of the newest point and the passes so far.
+
+        Parameters
+        ----------
+        problem : LinkProblem
+            The objective.
+        start : ndarray of shape (n_features + 1,) or None
+            The weights and the intercept to start from.
+
+        Yields
+        ------
+        LinkRound
+        """
 
 
 class Newton(LinkSolver):
-    """Newton's method with a backtracking line search. It is deterministic, and the solver to use by default.
+    """Newton's method with a backtracking line search. It is deterministic. Use it by default.
 
-    Up to `MAX_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
-    the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
-    large, the solution over a sample is the start (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex.
-    For it the expected Hessian replaces the Hessian (Fisher scoring), and the result is a stationary point.
+    Up to `MAX_FEATURES` features, a round computes the Hessian and its Cholesky factor. With more features, conjugate gradients
+    compute the step, with one pass for each iteration. They are more accurate the shorter the gradient is. If the loss is
+    convex and the data are large, the fit starts from the solution for a sample (`aucdist.solvers.sample`). The likelihood of
+    GEV with xi > 0 is not convex. For it, the expected Hessian replaces the Hessian (Fisher scoring), and the result is a
+    stationary point.
 
-    With signs, steps are those of the weights that are not at 0 against the gradient, projected on the cone (Bertsekas, SIAM J.
-    Control Optim. 20, 1982). A round takes one pass for value and gradient, and one for the Hessian.
+    If signs of weights are restricted, a weight does not move while it is 0 and the gradient would give it the wrong sign, and
+    steps are projected onto the cone (Bertsekas, SIAM J. Control Optim. 20, 1982). A round takes one pass for value and
+    gradient, and one for the Hessian.
     """
 
     name = "newton"
@@ -200,8 +220,19 @@ class Newton(LinkSolver):
     def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
         """Yield the point after each step.
 
-        A sample gets a larger lam, if lam is so small that the weights would fit its noise: otherwise the steps from its solution
-        would have to be halved many times.
+        If lam is so small that the weights would fit the noise of a sample, the sample gets a larger lam. Otherwise, the steps
+        from its solution would have to be halved many times.
+
+        Parameters
+        ----------
+        problem : LinkProblem
+            The objective.
+        start : ndarray of shape (n_features + 1,) or None
+            The weights and the intercept to start from.
+
+        Yields
+        ------
+        LinkRound
         """
 
         def on_sample(drawn: Block) -> Iterator[LinkRound]:
@@ -230,7 +261,7 @@ class Lipschitz(LinkSolver):
     """Steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
 
     The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss. No step
-    can raise the objective. The moments take one reduction and are factorised once; after that, each round is one reduction of
+    can raise the objective. The moments take one reduction and are factorised once. After that, each round is one reduction of
     n_features numbers. Beyond `MAX_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
     replaces the moments. It is also an upper bound, but gives shorter steps. The moments count as one pass, and each round as
     one. It needs a loss whose curvature has a bound: any calibrated loss, and the likelihoods of logit and probit.
@@ -238,8 +269,8 @@ class Lipschitz(LinkSolver):
     Parameters
     ----------
     momentum : bool, default=True
-        Add Nesterov momentum, restarted when a step turns back (O'Donoghue and Candes, 2015), which takes a third to a fifth of
-        the rounds; without it this is the published algorithm.
+        Whether to add Nesterov momentum, restarted when a step turns back (O'Donoghue and Candes, 2015), which takes a third to a
+        fifth of the rounds. Without it, this is the published algorithm.
     """
 
     name = "lipschitz"
@@ -247,11 +278,34 @@ class Lipschitz(LinkSolver):
     momentum: bool = True
 
     def check_for(self, estimator: Any) -> None:
-        """Check that the curvature of the loss has a bound."""
+        """Check that the curvature of the loss of an estimator has a bound.
+
+        Parameters
+        ----------
+        estimator : LinkClassifier
+            The estimator that has this solver.
+
+        Raises
+        ------
+        InputError
+            If it has none.
+        """
         check_curvature(estimator.loss_at(0.0))
 
     def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
-        """Yield the best point so far, with the bound of the newest one."""
+        """Yield the best point so far, with the lower bound of the newest point.
+
+        Parameters
+        ----------
+        problem : LinkProblem
+            The objective.
+        start : ndarray of shape (n_features + 1,) or None
+            The weights and the intercept to start from.
+
+        Yields
+        ------
+        LinkRound
+        """
         curvature = check_curvature(problem.loss)
         if problem.blocks.n_features <= MAX_FEATURES:
             step = problem.solver(curvature * problem.second_moments(None))
@@ -281,15 +335,27 @@ class Lipschitz(LinkSolver):
 
 
 class Gradient(LinkSolver):
-    """Steepest descent with a line search by bisection, which Fu & Liu (2018) compare their method with.
+    """Steepest descent with a line search by bisection, with which Fu & Liu (2018) compare their method.
 
-    A round takes two passes: one for the scores and their change, one for value and gradient.
+    A round takes two passes: one for the scores and their change, and one for value and gradient.
     """
 
     name = "gradient"
 
     def points(self, problem: LinkProblem, start: ndarray | None) -> Iterator[LinkRound]:
-        """Yield the point after each step."""
+        """Yield the point after each step.
+
+        Parameters
+        ----------
+        problem : LinkProblem
+            The objective.
+        start : ndarray of shape (n_features + 1,) or None
+            The weights and the intercept to start from.
+
+        Yields
+        ------
+        LinkRound
+        """
         point: LinkRound | None = _start_point(problem, start)
         length, passes = 1.0, 0
         while point is not None:
@@ -302,7 +368,7 @@ class Gradient(LinkSolver):
 
 
 def bisect_length(problem: LinkProblem, point: LinkRound, move: ndarray, length: float) -> float:
-    """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
+    """Return the multiple of a move at which the objective starts to rise, given a first guess of it."""
     problem.blocks.reduce(keep_scores_along, point.theta, move)
     penalty = problem.penalty
 

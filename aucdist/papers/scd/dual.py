@@ -15,9 +15,9 @@ With one block this is the published algorithm, except for the rows that shrinki
 again as soon as an evaluation of the objective shows that its variable could move. In the paper all rows become active again once
 the others have converged.
 
-With K blocks, each owns the variables of its rows, which stay with the block, and sweeps over them from the same w. Each
-returns its contribution to w(b), and w is the sum of the contributions. All changes are added in full. So that they cannot
-overshoot together, each block multiplies the effect of its own changes by K (sigma' = K in Ma et al., "Adding vs. averaging in
+With K blocks, each block keeps the variables of its rows and sweeps over them, from the same w as the others. It returns its
+contribution to w(b), and w is the sum of the contributions. All changes are added in full. To keep the sum of the changes from
+overshooting, each block multiplies the effect of its own changes by K (sigma' = K in Ma et al., "Adding vs. averaging in
 distributed primal-dual optimization", ICML 2015). The dual value never falls, up to rounding.
 """
 
@@ -39,15 +39,16 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 
 @frozen
 class RowDuals:
-    """The dual variables of a block's rows, with what their updates need.
+    """The dual variables of a block's rows, and what their updates need.
 
     Parameters
     ----------
     table : ndarray of shape (n_samples, N_COLUMNS), float64
-        As in `aucdist.papers.scd.kernels`.
+        The table that `aucdist.papers.scd.kernels` describes.
     order : ndarray of shape (n_samples,), int32
-        Positions of the rows, the active ones first; the others are set aside by shrinking.
+        The positions of the rows. The active ones come first, and shrinking has set aside the others.
     active : ActiveRows
+        How many rows are active, and the bounds of shrinking.
     w : ndarray of shape (n_features + 1,), float64
         The block's contribution to w(b).
     """
@@ -80,7 +81,7 @@ def set_up_duals(
 def dual_ascent(
     block: Block, memory: RowDuals, w: ndarray, sweeps: DualSweeps, number: int
 ) -> tuple[RowDuals, Summary]:
-    """Take about n_samples steps from w, which is several sweeps if few rows are active."""
+    """Take about n_samples steps from w. If few rows are active, these are several sweeps."""
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
     sweeps = sweeps._replace(seed=block_seed(sweeps.seed, number, block.index), n_steps=block.n_samples)
     active, taken = dual_sweeps(block.rows, table, order, memory.active, sweeps, local)
@@ -103,7 +104,7 @@ def loss_and_active_rows(block: Block, memory: RowDuals, w: ndarray, constant: f
 
 
 class SDCD(Solver):
-    """Dual coordinate descent in random order with shrinking, algorithm 3: the default, because it closes the gap."""
+    """Dual coordinate descent in random order with shrinking, algorithm 3. It is the default, because it closes the gap."""
 
     name = "sdcd"
     objective = "hinge"
@@ -122,12 +123,22 @@ class SDCD(Solver):
 
         Parameters
         ----------
+        blocks : Blocks
+            The rows.
+        lam : float
+            The regularisation strength.
         start : None
             The fit starts from dual variables of 0.
         seed : int
-            `CDCD` draws nothing.
+            The seed of the order of the rows. `CDCD` draws nothing.
         intercept : bool
-            Whether to add a column of ones, whose weight, the last, is penalised like the others.
+            Whether to add a column of ones. Its weight, the last one, is penalised like the others.
+        class_weight : tuple (float, float)
+            Factors for the weights of the negative and of the positive rows.
+
+        Yields
+        ------
+        Round
         """
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
         sweeps = DualSweeps(seed, 0, not self.is_random, constant, float(blocks.n_blocks))
@@ -141,7 +152,7 @@ class SDCD(Solver):
             half_square = 0.5 * float(w @ w)
             primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant) + half_square)
             active = 2.0 * lam * float(ascended["total"])
-            # w is a sum of steps, each with a rounding error of at most that of the largest entry that the variables allow
+            # w is a sum of steps. The rounding error of each is at most that of the largest entry that the variables allow.
             relative = EPS * (taken + blocks.n_samples + len(w))
             away = (relative * active / lam) * np.append(rounding.largest, constant)
             error = relative * active + 2.0 * lam * rounding.half_square(w, away)
@@ -159,7 +170,7 @@ class SDCD(Solver):
 
 
 class CDCD(SDCD):
-    """Dual coordinate descent over all rows in their order, algorithm 1; it closes the gap."""
+    """Dual coordinate descent over all rows in their order, algorithm 1. It closes the gap."""
 
     name = "cdcd"
     is_random = False

@@ -1,7 +1,7 @@
 """Kernels for the hinge of single rows: steps in the dual, along columns and along rows.
 
-The numbers that a step in the dual needs of a row are together in a table, half a cache line per row. Its columns are `SQUARE`,
-the squared length of the row, `UPPER`, the upper end of its dual variable, `DUAL`, the variable, and `LABEL`, -1 or 1.
+A table has the numbers that a step in the dual needs, so that those of a row lie in half a cache line. Its columns are `SQUARE`,
+the squared length of the row; `UPPER`, the upper limit of its dual variable; `DUAL`, the variable; and `LABEL`, -1 or 1.
 """
 
 from typing import NamedTuple
@@ -28,13 +28,14 @@ class DualSweeps(NamedTuple):
     Attributes
     ----------
     seed : int
-        Int.
+        The seed of the order of the rows.
     n_steps : int
-        Int.
+        The number of steps to take.
     cyclic : bool
-        Bool.
+        Whether to take the rows in their order, without shrinking.
     constant : float
-        The value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares include it.
+        The value of the column for the intercept, whose weight is ``w[-1]``, or 0 for no intercept. The squared lengths include
+        it.
     sigma : float
         Factor by which a step overstates its effect on w, so that several blocks can add their changes; 1 for the
         sequential algorithm.
@@ -69,15 +70,29 @@ def dual_sweeps(rows, table, order, active, sweeps, w):
 
     A step maximises the dual over the variable of one row and updates w. Each sweep takes the rows in a new random order. A row
     is set aside (shrinking) if its variable is at an end of its range, and its slope pushes it there more strongly than any
-    slope of the previous sweep did. If `cyclic`, the rows are taken in the order of `order`, and none is set aside.
+    slope of the previous sweep did. With `cyclic`, the rows are taken in the order of `order`, and none is set aside.
 
-    `rows`: DenseRows or CsrRows.
-    `table`, of shape (n_samples, N_COLUMNS), float64: the column `DUAL` is updated.
-    `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; updated.
-    `active`: ActiveRows.
-    `sweeps`: DualSweeps.
-    `w`, of shape (n_features + 1,), float64: updated by ``sigma * change * label * row``.
-    Returns the next `ActiveRows`, as a tuple, and the number of steps taken.
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        The rows.
+    table : ndarray of shape (n_samples, N_COLUMNS), float64
+        The table of the rows. Its column `DUAL` is updated.
+    order : ndarray of shape (n_samples,), int32
+        The positions of the rows, the active ones first. It is updated.
+    active : ActiveRows
+        The state of shrinking.
+    sweeps : DualSweeps
+        The settings.
+    w : ndarray of shape (n_features + 1,), float64
+        The weights, to which each step adds ``sigma * change * label * row``.
+
+    Returns
+    -------
+    active : tuple
+        The fields of the next `ActiveRows`.
+    n_steps : int
+        The number of steps taken.
     """
     (n_active, high, low), (seed, n_steps, cyclic, constant, sigma) = active, sweeps
     state, taken, last = u64(seed), 0, w.shape[0] - 1
@@ -145,14 +160,17 @@ def active_sum(columns, j, shares, margins):
 
 @kernel
 def soften(value, width):
-    """Return the value after soft thresholding: moved towards 0 by the width, but not beyond 0."""
+    """Return the value after soft thresholding: it is moved towards 0 by the width, but not beyond 0."""
     if value > width:
         return value - width
     return value + width if value < -width else 0.0
 
 
 class ColumnSteps(NamedTuple):
-    """The settings of `column_steps`; `lasso` says whether the penalty is L1, `eta_free` is the step length of the intercept."""
+    """The settings of `column_steps`.
+
+    `lasso` says whether the penalty is L1, and `eta_free` is the step length of the intercept.
+    """
 
     seed: int
     lasso: bool
@@ -168,12 +186,20 @@ def column_steps(columns, labels, shares, steps, margins, w):
     With g the derivative of the loss along the column: ``w <- soften(w - eta g / 2, eta lam / 2)`` with an L1 penalty,
     ``w <- (w - eta g / 2) / (1 + eta lam)`` with an L2 penalty, ``w <- w - eta_free g / 2`` for the intercept.
 
-    `columns`, DenseRows or CsrRows: the columns of X, each value multiplied by the label of its row.
-    `labels`, of shape (n_samples,) or (0,), float64: -1 or 1; empty if there is no intercept.
-    `shares`, of shape (n_samples,), float64: the weight of each row divided by the total weight.
-    `steps`: ColumnSteps.
-    `margins`, of shape (n_samples,), float64: updated with the weights.
-    `w`, of shape (n_weights,), float64: updated; the last entry is the intercept, if there is one.
+    Parameters
+    ----------
+    columns : DenseRows or CsrRows
+        The columns of X, each value multiplied by the label of its row.
+    labels : ndarray of shape (n_samples,) or (0,), float64
+        Labels, -1 or 1. Empty if there is no intercept.
+    shares : ndarray of shape (n_samples,), float64
+        The weight of each row divided by the total weight.
+    steps : ColumnSteps
+        The settings.
+    margins : ndarray of shape (n_samples,), float64
+        The margins, which are updated with the weights.
+    w : ndarray of shape (n_weights,), float64
+        The weights, which are updated. The last one is the intercept, if there is one.
     """
     seed, lasso, lam, eta, eta_free = steps
     state, n_weights = u64(seed), w.shape[0]
@@ -201,7 +227,10 @@ def column_steps(columns, labels, shares, steps, margins, w):
 
 
 class PegasosSteps(NamedTuple):
-    """The settings of `pegasos_steps`: how many to take after `time` steps; `free` is 1 if there is an intercept, else 0."""
+    """The settings of `pegasos_steps`: the number of steps, which follow `time` earlier ones.
+
+    `free` is 1 with an intercept, else 0.
+    """
 
     seed: int
     n_steps: int

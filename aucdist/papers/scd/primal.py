@@ -60,12 +60,12 @@ def step_length(penalty: Penalty, eta: float, t: int) -> float:
 
 
 # A dual point is kept as an array of shape (2, n_features + 1): the sums of c_i a_i (x_i, 1) over the negative and over the
-# positive rows. The points of several blocks add up to the point of all rows. If a_i is 1 for the rows with a margin below 1 and
-# 0 for the others, the first sum minus the second is the gradient of the loss.
+# positive rows. The points of several blocks add up to the point of all rows. If a_i is 1 for the rows with a margin below 1
+# and 0 for the others, the first sum minus the second is the gradient of the loss.
 
 
 def balanced(point: ndarray, *, intercept: bool) -> tuple[float, ndarray]:
-    """Return A and v of a dual point; an intercept needs the heavier class scaled to weigh as much as the other."""
+    """Return A and v of a dual point. With an intercept, the heavier class is scaled to the weight of the other class."""
     kept, totals = np.ones(2), point[:, -1]
     if intercept:
         kept = totals.min() / np.where(totals > 0.0, totals, 1.0)
@@ -117,7 +117,7 @@ def hinge_loss(block: Block, w: ndarray, shares: ClassWeight) -> Summary:
 
 
 def loss_and_dual_point(block: Block, margins: ndarray, shares: ndarray) -> Summary:
-    """Return the mean hinge at these margins, and the dual point of the rows whose margin is below 1; `shares` are the rows'."""
+    """Return the mean hinge at these margins, and the dual point of the rows with a margin below 1, given all rows' shares."""
     active = np.where(margins < 1.0, shares, 0.0)
     point = np.zeros((2, block.n_features + 1))
     for k, label in enumerate((-1, 1)):
@@ -143,19 +143,37 @@ def mean_squares(block: Block, shares: ClassWeight) -> Summary:
 class PrimalState:
     """The current weights of a primal solver, and its best weights and lower bound so far.
 
-    `lam`: above 0.
-    `start`, of shape (n_features,), or (n_features + 1,) with an intercept, or None: the weights to start from; None
-        means zero.
-    `penalty`: {"l1", "l2"}; the state keeps the `Penalty`.
-    `intercept`: whether there is an intercept, which is not penalised.
-    `class_weight`: factors for the sample weights of the negative and of the positive rows.
-    `average`: whether rounds show the average of the weights, in which round t counts t times, instead of the weights.
-    `w`, of shape (n_features + 1,), float64: the current weights; the solver updates them.
-    `t`, int: the number of the round, from 1; round t counts t times in averages.
-    `eta`, float: the length of the first step, which the solver sets.
-    `slope` and `slopes`, of shape (n_features + 1,), float64: the newest subgradient of the loss, and the sum of all of them.
-    `shares`, tuple of float: the share of the total weight of a negative and of a positive row of weight 1.
-    `passes`, float: passes over the data so far; the solver adds those of its steps.
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows.
+    lam : float
+        The regularisation strength, above 0.
+    start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, or None
+        The weights to start from. None means zero.
+    penalty : {"l1", "l2"}
+        The name of the penalty. The state keeps the `Penalty`.
+    intercept : bool
+        Whether there is an intercept, which is not penalised.
+    class_weight : tuple (float, float)
+        Factors for the sample weights of the negative and of the positive rows.
+    average : bool
+        Whether rounds have the average of the weights, in which round t counts t times, instead of the weights.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features + 1,), float64
+        The current weights, which the solver updates.
+    t : int
+        The number of the round, counted from 1. Round t counts t times in averages.
+    eta : float
+        The length of the first step, which the solver sets.
+    slope, slopes : ndarray of shape (n_features + 1,), float64
+        The newest subgradient of the loss, and the sum of all of them.
+    shares : tuple (float, float)
+        The share of the total weight of a negative and of a positive row of weight 1.
+    passes : float
+        The number of passes over the data so far. The solver adds those of its steps.
     """
 
     def __init__(
@@ -171,7 +189,8 @@ class PrimalState:
             )
         self.rounding = Rounding.of(blocks)
         self.blocks, self.lam = blocks, lam
-        self.penalty: Penalty = L1(lam) if penalty == "l1" else L2(2.0 * lam)  # the one of `L2` has a factor 1/2
+        # The penalty of `L2` has a factor of 1/2.
+        self.penalty: Penalty = L1(lam) if penalty == "l1" else L2(2.0 * lam)
         self.intercept, self.average = intercept, average
         self.shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         self.w = np.zeros(blocks.n_features + 1)
@@ -185,7 +204,7 @@ class PrimalState:
         self._mean = np.zeros_like(self.w)
         self._point = np.zeros((2, blocks.n_features + 1))
         if intercept and start is None:
-            # at w = 0 the best intercept predicts the heavier class with loss 0, and the other rows have loss 2
+            # At w = 0, the rows of the heavier class have loss 0 with the best intercept, and the other rows have loss 2.
             neg, pos = self.shares[0] * blocks.weight_neg, self.shares[1] * blocks.weight_pos
             w, value = np.zeros_like(self.w), 2.0 * min(neg, pos)
             w[-1] = 1.0 if pos >= neg else -1.0
@@ -197,9 +216,9 @@ class PrimalState:
         return step_length(self.penalty, self.eta, self.t)
 
     def round_at(self, summary: Summary) -> Round:
-        """Return the round with the best weights and bound so far, given what `loss_and_dual_point` returns at `w`.
+        """Return the round with the best weights and bound so far, given what `loss_and_dual_point` returned at `w`.
 
-        That counts as one pass. An average takes half a pass more.
+        This counts as one pass. With `average`, it takes half a pass more.
         """
         self.t, self.passes = self.t + 1, self.passes + 1.0
         step, rounding, shown = 2.0 / (self.t + 1), self.rounding, self.w
@@ -246,7 +265,7 @@ class PrimalState:
         epoch : Epoch
         seed : int
         moves : int
-            How often an epoch changes a margin, where margins are not computed anew.
+            How often an epoch changes a margin, if margins are updated instead of computed.
         """
         for summary in epochs(self.blocks.without_memory(), epoch, self.w, seed):
             yield self.round_at(summary)
@@ -257,15 +276,15 @@ class PrimalState:
 class PrimalSolver(Solver):
     """A solver that changes the weights directly, by steps of decreasing length.
 
-    It comes near the minimum, within a hundredth of it in ten to several hundred rounds, and has a bound that lags far behind, so
-    that a fit usually ends with `max_passes` and a ConvergenceWarning.
+    It comes within a hundredth of the minimum in ten to several hundred rounds. Its lower bound lags far behind, so that a fit
+    usually ends after `max_passes`, with a ConvergenceWarning.
 
     Parameters
     ----------
     eta : float, "1/lam" or None, default=None
-        The length of the first step. "1/lam" is the published one for L2. None takes a length that depends on the data.
+        The length of the first step. "1/lam" is the published length for L2. None takes a length that depends on the data.
     average : bool, default=False
-        Return the average of the weights, in which round t counts t times.
+        Whether to return the average of the weights, in which round t counts t times.
     """
 
     objective = "hinge"
@@ -275,12 +294,11 @@ class PrimalSolver(Solver):
     average: bool = False
 
     def first_step(self, state: PrimalState, factor: float) -> float:
-        """Return the length of the first step; by default, the factor over an average of the features' mean squares.
+        """Return the length of the first step. By default, it is the factor divided by an average of the features' mean squares.
 
         The mean square of a feature stands for the curvature of the loss along it, and the average is weighted by the mean
-        squares themselves. For L2 the result is at most 1/lam. On five data sets, sparse and dense, the factors in use came
-        within four times of the best step.
-        """
+        squares themselves. For L2 the result is at most 1/lam. On five data sets, sparse and dense, the step with the factors
+        in use was within a factor of four of the best one."""
         if self.eta is not None:
             return 1.0 / state.lam if isinstance(self.eta, str) else self.eta
         squares = state.blocks.sum(mean_squares, state.shares)
@@ -308,11 +326,13 @@ class ColumnMemory(NamedTuple):
     Attributes
     ----------
     columns : Rows
-    shares : ndarray
+        The columns, as `signed_columns` returns them.
+    shares : ndarray of shape (n_samples,), float64
+        The share of each row in the total weight.
     n_sweeps : int
-        How many there were.
+        The number of sweeps so far.
     w, margins : ndarray
-        The weights after the last one, and the margins there; none before the first.
+        The weights after the last sweep, and the margins of these weights. Empty before the first sweep.
     """
 
     columns: Rows
@@ -330,7 +350,7 @@ def column_epoch(
     loss: tuple[ClassWeight, int, bool],
     penalty: tuple[Penalty, float, float],
 ) -> tuple[ColumnMemory, ndarray, Summary]:
-    """Evaluate the weights, then take as many steps as there are weights: an `Epoch`.
+    """Evaluate the weights, and then take as many steps as there are weights. This is an `Epoch`.
 
     Parameters
     ----------
@@ -342,7 +362,7 @@ def column_epoch(
         The share of the total weight of a negative and of a positive row of weight 1; the number of rows of all blocks; and
         whether there is an intercept.
     penalty : tuple (Penalty, float, float)
-        It, lam, and the length of the first step.
+        The penalty, lam, and the length of the first step.
     """
     (of_classes, n_samples, intercept), (term, lam, eta) = loss, penalty
     kept = memory or ColumnMemory(signed_columns(block), row_shares(block, of_classes))
@@ -359,7 +379,7 @@ def column_epoch(
 
 
 class SCD(PrimalSolver):
-    """Non-smooth stochastic coordinate descent on the hinge, along single features. Parameters are those of `PrimalSolver`.
+    """Non-smooth stochastic coordinate descent on the hinge, along single features.
 
     After Tao, Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (Acta Electronica
     Sinica 41(4), 2013), algorithm 3. A step draws a feature, computes the derivative g of the loss by its weight at the current
@@ -370,14 +390,19 @@ class SCD(PrimalSolver):
     Differences from the paper:
 
     * The paper's appendix multiplies by eta_t where it has to divide.
-    * The paper's text lets the steps for L1 grow like sqrt(t); here they fall like 1 / sqrt(t).
+    * In the paper's text, the steps for L1 grow like sqrt(t). Here they fall like 1 / sqrt(t).
     * Here t counts sweeps of n_features steps, not single steps. A feature is drawn about once per sweep, so its steps would
       otherwise shrink before it takes them.
-    * The published step for L2, 1 / (lam t), is ``eta = 1 / lam``. On dense data a smaller first step avoids a large overshoot.
+    * The published step for L2, 1 / (lam t), is ``eta = 1 / lam``. On dense data, a smaller first step avoids a large overshoot.
 
-    With one block this is the published algorithm. With several, each sweeps over all features with the margins of its own rows,
-    and `aucdist.papers.epochs` averages the weights. Each block holds the columns of its rows as well, which takes as much memory
-    again.
+    With one block, this is the published algorithm. With several blocks, each block sweeps over all features with the margins
+    of its own rows, and `aucdist.papers.epochs` averages the weights. Each block also stores the columns of its rows, which
+    doubles the memory for them.
+
+    Parameters
+    ----------
+    eta, average
+        As for `PrimalSolver`.
     """
 
     name = "scd"
@@ -388,18 +413,32 @@ class SCD(PrimalSolver):
     ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
-        A round takes two passes, one for the sweep and one for the objective and the bound; with `average` half a pass more.
+        A round takes two passes, one for the sweep and one for the objective and the bound. With `average`, it takes half a
+        pass more.
 
         Parameters
         ----------
+        blocks : Blocks
+            The rows.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
+            The weights to start from, by default zero.
+        seed : int
+            The seed of the features that are drawn.
         **objective
-            As of `PrimalState`. An intercept is drawn like a weight, and takes steps of 4 / sqrt(t).
+            As for `PrimalState`. An intercept is drawn like a weight, and takes steps of 4 / sqrt(t).
+
+        Yields
+        ------
+        Round
         """
         state = PrimalState(blocks, lam, start, self.average, **objective)
         loss, penalty = (
             (state.shares, blocks.n_samples, state.intercept),
             (state.penalty, lam, self.first_step(state, FIRST_STEP_FACTOR)),
         )
-        # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
+        # A weight is drawn about once in a sweep, and each of its changes changes the margins of the rows that have the
+        # feature.
         moves = 4 * round(2.0 * state.rounding.over_columns / EPS)
         yield from state.rounds_of(partial(column_epoch, loss=loss, penalty=penalty), seed, moves)

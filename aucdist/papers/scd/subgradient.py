@@ -59,7 +59,7 @@ def moved_intercept(state: PrimalState) -> float:
 
 
 def onto_ball(w: ndarray, radius: float) -> ndarray:
-    """Return the projection of w onto the L1 ball of this radius: figure 1 of Duchi et al. (2008), which sorts the sizes."""
+    """Return the projection of w onto the L1 ball of this radius: figure 1 of Duchi et al. (2008), which sorts the entries."""
     sizes = np.sort(np.abs(w))[::-1]
     if sizes.sum() <= radius:
         return w
@@ -77,19 +77,37 @@ class SubgradientSolver(PrimalSolver):
 
     @abstractmethod
     def step(self, state: PrimalState) -> ndarray:
-        """Return the weights after the step of this round, the intercept last."""
+        """Return the weights after the step of this round, the intercept last.
+
+        Parameters
+        ----------
+        state : PrimalState
+            The current weights and subgradients.
+
+        Returns
+        -------
+        ndarray of shape (n_features + 1,), float64
+        """
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **objective: Any) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
-        A round takes one pass; with `average` half a pass more.
+        A round takes one pass. With `average`, it takes half a pass more.
 
         Parameters
         ----------
+        blocks : Blocks
+            The rows.
+        lam : float
+            The regularisation strength.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
-            Zero by default. To `RDA` it only matters by its subgradient.
+            The weights to start from, by default zero. For `RDA`, only the subgradient there matters.
         **objective
-            As of `PrimalState`. `PSA` has the penalty L1 alone.
+            As for `PrimalState`. `PSA` has the penalty L1 only.
+
+        Yields
+        ------
+        Round
         """
         if len(self.penalties) == 1:
             objective["penalty"] = self.penalties[0]
@@ -101,26 +119,38 @@ class SubgradientSolver(PrimalSolver):
 
 
 class COMID(SubgradientSolver):
-    """Steps along the subgradient of all rows: batch COMID, algorithm 2. The parameters are those of `PrimalSolver`."""
+    """Steps along the subgradient of all rows: batch COMID, algorithm 2 of Tao, Zhu, Luo & Kong (2013).
+
+    Parameters
+    ----------
+    eta, average
+        As for `PrimalSolver`.
+    """
 
     name = "comid"
 
     def step(self, state: PrimalState) -> ndarray:
-        """Return the weights after the step of this round."""
+        """Return the weights after the step of this round, as `SubgradientSolver.step`."""
         half, penalty = 0.5 * state.length, state.penalty
         features = penalty.with_lam(half * penalty.lam).minimiser(half * state.slope[:-1], state.w[:-1], 1.0)
         return np.append(features, moved_intercept(state))
 
 
 class RDA(SubgradientSolver):
-    """Steps along the mean of all subgradients so far: regularised dual averaging. The parameters are those of `PrimalSolver`."""
+    """Steps along the mean of all subgradients so far: regularised dual averaging (Xiao, JMLR 11, 2010).
+
+    Parameters
+    ----------
+    eta, average
+        As for `PrimalSolver`.
+    """
 
     name = "rda"
 
     factors: ClassVar[dict[str, float]] = {"l1": FACTOR_OF_MEANS, "l2": FIRST_STEP_FACTOR}
 
     def step(self, state: PrimalState) -> ndarray:
-        """Return the weights after the step of this round."""
+        """Return the weights after the step of this round, as `SubgradientSolver.step`."""
         penalty, eta, t, total = state.penalty, state.eta, state.t, state.slopes[:-1]
         if penalty.has_corners:
             features = 0.5 * eta * np.sqrt(t) * penalty.minimiser(total / t, np.zeros_like(total), 1.0)
@@ -136,9 +166,9 @@ class PSA(SubgradientSolver):
     Parameters
     ----------
     radius : float
-        The largest sum of absolute weights, such as that of another solver's ``coef_``. It has to be given.
+        The largest sum of absolute weights, such as that of another solver's ``coef_``. This parameter is required.
     eta, average
-        As of `PrimalSolver`.
+        As for `PrimalSolver`.
     """
 
     name = "psa"
@@ -147,7 +177,7 @@ class PSA(SubgradientSolver):
     radius: float | None = None
 
     def check_parameters(self) -> None:
-        """Check the solver's own parameters; the radius has to be given."""
+        """Check the parameters of the solver, of which the radius is required."""
         super().check_parameters()
         if self.radius is None:
             raise InputError(
@@ -155,8 +185,8 @@ class PSA(SubgradientSolver):
             )
 
     def step(self, state: PrimalState) -> ndarray:
-        """Return the weights after the step of this round."""
-        assert self.radius is not None  # `check_parameters` has refused None
+        """Return the weights after the step of this round, as `SubgradientSolver.step`."""
+        assert self.radius is not None  # `check_parameters` does not accept None
         features = onto_ball((state.w - 0.5 * state.length * state.slope)[:-1], self.radius)
         return np.append(features, moved_intercept(state))
 
@@ -173,9 +203,9 @@ def pegasos_epoch(
     loss: tuple[ClassWeight, int],
     steps: PegasosSteps,
 ) -> tuple[PegasosMemory, ndarray, Summary]:
-    """Evaluate the weights, then take as many steps as the block has rows: an `Epoch`.
+    """Evaluate the weights, and then take as many steps as the block has rows. This is an `Epoch`.
 
-    The length of a step depends on how many the block has taken before.
+    The length of a step depends on the number of steps that the block has taken before.
 
     Parameters
     ----------
@@ -197,12 +227,12 @@ def pegasos_epoch(
 
 @keyword_parameters(average=SWITCH)
 class Pegasos(Solver):
-    """Steps along single rows.
+    """Steps along single rows (Shalev-Shwartz, Singer & Srebro, ICML 2007).
 
     Parameters
     ----------
     average : bool, default=False
-        Return the average of the weights at the ends of the rounds, in which round t counts t times.
+        Whether to return the average of the weights at the ends of the rounds, in which round t counts t times.
     """
 
     name = "pegasos"
@@ -217,14 +247,25 @@ class Pegasos(Solver):
     ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
-        A round takes two passes, one for the steps and one for the objective and the bound; with `average` half a pass more.
+        A round takes two passes, one for the steps and one for the objective and the bound. With `average`, it takes half a
+        pass more.
 
         Parameters
         ----------
+        blocks : Blocks
+            The rows.
+        lam : float
+            The regularisation strength.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
-            The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
+            The weights to start from. The first step is so long that only the intercept and the margin of the first row matter.
+        seed : int
+            The seed of the rows that are drawn.
         **objective
-            As of `PrimalState`, without the penalty.
+            As for `PrimalState`, without the penalty.
+
+        Yields
+        ------
+        Round
         """
         state = PrimalState(blocks, lam, start, self.average, **objective)
         plan = PegasosSteps(0, 0, lam, 0, float(state.intercept), np.sqrt(0.5 / lam))

@@ -1,4 +1,4 @@
-"""Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC optimization problem" (2014): one pair at a time."""
+"""Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC optimization problem" (2014): steps along pairs."""
 
 from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.online import MSGD, OAMGra, OAMInf, OAMSeq

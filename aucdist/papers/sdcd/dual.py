@@ -5,27 +5,27 @@ After Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC opt
 
     D(a) = (sum of a) / k - lam/2 |w(a)|^2,    w(a) = (sum of a z) / (lam k),    a in [0, 1].
 
-A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and updates w. If z = 0, when
-a row is equal to one of the other class, a becomes 1.
+A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and updates w. If the two
+rows of the pair are equal, so that z = 0, a becomes 1.
 
-Within groups only pairs of rows of one group are drawn, and k is their number. In the paper, each pair has the weight 1. If pairs
-have weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c). Then k is the
-sum of c, and a is in [0, c], which is all that changes in the dual. All pairs are drawn with the same probability, whatever
-their weights. Variables that are 0 are not stored, so that memory grows with the number of pairs drawn, not with k.
+Within groups only pairs of rows of one group are drawn, and k is their number. In the paper, each pair has the weight 1. If
+pairs have weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c). Then k
+is the sum of c, and a is in [0, c], which is all that changes in the dual. All pairs are drawn with the same probability,
+whatever their weights. Variables that are 0 are not stored, so that memory grows with the number of pairs drawn, not with k.
 
-One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
-(`aucdist.papers.sdcd.pairing`), all from the same w. The dual variables stay on the blocks. A block returns its contribution
-to w(a), and w is the sum of the contributions: if a block loses its variables, they are 0, which is feasible, and the next
-w belongs to them. The changes of the K blocks are combined in one of two ways, after Ma et al., "Adding vs. averaging in
-distributed primal-dual optimization" (ICML 2015):
+With one block, this is the published algorithm. With several blocks, each block takes its part of a round's steps on its own
+pairs (`aucdist.papers.sdcd.pairing`), all from the same w. The dual variables stay on the blocks. A block returns its
+contribution to w(a), and w is the sum of the contributions. If a block loses its variables, they are 0 afterwards, which is
+feasible, and the next w belongs to these variables. The changes of the K blocks are combined in one of two ways, after Ma et
+al., "Adding vs. averaging in distributed primal-dual optimization" (ICML 2015):
 
 ``add``
-    All changes count in full. So that they cannot overshoot together, a block assumes K times the effect of its own
+    All changes count in full. To keep their sum from overshooting, a block multiplies the effect of its own changes by K
     (sigma' = K).
 ``average``
-    A block works as if it were alone, and retains 1/K of its changes.
+    A block works as if it were alone, and keeps 1/K of its changes.
 
-The dual value never falls in either, up to rounding.
+In both cases, the dual value never falls, up to rounding.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ MAX_SHARE_USED = 0.7
 
 
 def empty_table(n: int) -> ndarray:
-    """Return a table in which n entries take at most half of the slots that may be used."""
+    """Return an empty table in which n entries take at most half of the slots that may be used."""
     length = MIN_SLOTS
     while n > MAX_SHARE_USED / 2 * length:
         length *= 2
@@ -72,7 +72,7 @@ def empty_table(n: int) -> ndarray:
 
 
 def sum_of_tables(*parts: tuple[ndarray, float]) -> ndarray:
-    """Return a table of the variables of other tables times their factors, with free slots and without zeros."""
+    """Return a table with the sums of the variables of other tables times their factors. It has free slots and no zeros."""
     table, used = empty_table(sum(int(np.count_nonzero(entries["value"])) for entries, _ in parts)), 0
     for entries, factor in parts:
         used = add_entries(entries, factor, table, used)
@@ -80,7 +80,7 @@ def sum_of_tables(*parts: tuple[ndarray, float]) -> ndarray:
 
 
 def n_used(table: ndarray) -> int:
-    """Return the number of slots that are not free; they include variables that are 0 again."""
+    """Return the number of slots that are not free. They include variables that have become 0 again."""
     return int(np.count_nonzero(table["number"]))
 
 
@@ -98,7 +98,7 @@ class Mean:
     dual: float = 0.0
 
     def plus(self, n_steps: int, w: ndarray, dual: float) -> "Mean":
-        """Return the average over these and further steps, given the average of the further ones."""
+        """Return the average over these and further steps, given the average over the further ones."""
         share = n_steps / (self.n_steps + n_steps)
         return Mean(self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual))
 
@@ -109,8 +109,8 @@ class Duals:
 
     Parameters
     ----------
-    table : ndarray
-        Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
+    table : ndarray of ENTRY
+        The dual variables. Pair ``1 + i * n_majority + j`` has row i of the whole minority and row j of the block's larger class.
     contribution : ndarray of shape (n_features,), float64
         ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
     mean : Mean
@@ -138,7 +138,7 @@ def ascend_dual(
     rows, many_zeros = memory.rows(block, steps.sign), 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
     table, local = sum_of_tables((duals.table, 1.0)) if many_zeros else duals.table.copy(), w.copy()
     used = n_used(table)
-    # the number of steps times table and w, minus their sums over the steps
+    # These are the number of steps times table and w, minus their sums over the steps.
     behind, behind_dual = np.zeros(block.n_features if steps.average else 0), 0.0
     for taken, drawn in steps.draws(block, memory, turn):
         t = 0
@@ -178,18 +178,15 @@ class SDCD(PairSolver):
     Parameters
     ----------
     average : bool, default=False
-        Return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the last
-        round whose number is a power of two: T_0 is the step before.
+        Whether to return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the
+        last round whose number is a power of two, so T_0 is the step before this round.
     combine : {"add", "average"}, default="add"
         How the changes of several blocks are combined.
     steps, epochs
-        As of `PairSolver`. With neither steps nor epochs the fit goes on until `tol` or `max_passes` is reached.
+        As for `PairSolver`. With neither steps nor epochs, the fit ends when `tol` or `max_passes` is reached.
 
-    Notes
-    -----
-    A round is an epoch, or all the steps. An epoch reads two rows a step, which makes two passes; looking at the objective makes
-    half of one.
-    """
+    Notes ----- A round is an epoch, or all the steps. An epoch reads two rows for each step, which makes two passes. Computing
+    the objective takes half a pass."""
 
     name = "sdcd"
     takes = ("group_weight", "grade_weight")
@@ -211,14 +208,22 @@ class SDCD(PairSolver):
     ) -> Iterator[Round]:
         """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
 
-        Both classes must have rows.
-
         Parameters
         ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
         start : None
             The fit starts from dual variables of 0.
+        seed : int
+            The seed of the pairs that are drawn.
         **grouping
             ``group_weight`` and ``grade_weight`` of `aucdist.pairs.groups.pair_groups`.
+
+        Yields
+        ------
+        Round
 
         Raises
         ------
@@ -243,11 +248,15 @@ class SDCD(PairSolver):
 
 
 class SDCDPerm(SDCD):
-    """Dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
+    """Dual coordinate descent on all pairs in random orders: AUC-SDCDperm, algorithm 2. After all pairs, a new order begins.
 
     The order of all pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
-    ``steps="all"``. With several blocks, each has an order of its own pairs. The parameters are those
-    of `SDCD`.
+    ``steps="all"``. With several blocks, each block has an order of its own pairs.
+
+    Parameters
+    ----------
+    average, combine, steps, epochs
+        As for `SDCD`.
     """
 
     name = "sdcd-perm"

@@ -1,9 +1,10 @@
 """Kernels for single pairs: dual coordinate descent, modified stochastic gradients, and pairs of new and buffered rows.
 
-A pair that is drawn is a row i of the smaller class, the minority, and a row j of the larger one; ``z = sign * (minority_i -
-majority_j)`` is positive minus negative. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are drawn some
-thousands at a time, so that the rows of the next steps are known and can be fetched from memory early. Only rows of one group
-make a pair; rows of either class lie group by group (`PairPlaces`). Without groups all rows are one.
+A pair consists of a row i of the smaller class, called the minority, and a row j of the larger class. ``z = sign * (minority_i
+- majority_j)`` is the positive row minus the negative one. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are
+drawn some thousands at a time, so that the rows of the next steps are known and can be fetched from memory early. Only rows of
+the same group make a pair, and the rows of both classes are sorted by group (`PairPlaces`). Without groups, all rows belong to
+one group.
 
 The dual variables that are not 0 are in a hash table with linear probing, an array of `ENTRY` whose length is a power of two:
 pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is free. An array of zeros is an empty table.
@@ -50,8 +51,10 @@ class PairRows(NamedTuple):
     sign : int
         1 where the minority is positive, -1 where it is negative.
     minority_weight : ndarray of shape (n_minority,), float64
+        The weights of the rows of the smaller class.
     majority_weight : ndarray of shape (n_majority,), float64
-        A pair has the product as its weight; both are of length 0 if each pair has the weight 1.
+        The weights of the rows of the larger class. The weight of a pair is the product. Both arrays have length 0 if all pairs
+        have the weight 1.
     """
 
     minority: Rows
@@ -81,7 +84,7 @@ def _csr_square(a, i, b, j):
     p, p_end, q, q_end = a.offsets[i], a.offsets[i + 1], b.offsets[j], b.offsets[j + 1]
     total = 0.0
     while p < p_end and q < q_end:
-        # without branches, because it cannot be predicted which row has the next feature
+        # There are no branches here, because the processor cannot predict which row has the next feature.
         in_a, in_b = a.indices[p] <= b.indices[q], b.indices[q] <= a.indices[p]
         difference = (np.float64(a.values[p]) if in_a else 0.0) - (np.float64(b.values[q]) if in_b else 0.0)
         total += difference * difference
@@ -125,7 +128,7 @@ class PairPlaces(NamedTuple):
     rows : ndarray of shape (n_runs + 1,), int64
         Where each run begins and ends.
     minority, n_minority : ndarray of shape (n_runs,), int64
-        Where the group's rows of the minority begin, and how many they are.
+        The position of the group's first row of the minority, and their number.
     majority_rows : ndarray of shape (n_majority,), int64
         The positions of the larger class among the block's rows.
     """
@@ -152,23 +155,28 @@ def run_of(before, number):
 
 @kernel
 def fill_positions(majority_rows, drawn):
-    """Write ``majority_rows[j]`` of each pair; a loop of its own, so short that the processor waits for many rows at once."""
+    """Write ``majority_rows[j]`` of each pair.
+
+    The loop does nothing else, so that the processor waits for many rows at the same time.
+    """
     for t in range(drawn.shape[0]):
         drawn[t, 2] = majority_rows[drawn[t, 1]]
 
 
 @kernel
 def draw_any(key, first, places, drawn):
-    """Draw pairs independently of each other, each of all pairs equally likely.
+    """Draw pairs independently of each other. All pairs have the same probability.
 
     Parameters
     ----------
     key : int
+        The seed.
     first : int
-        The number of the first draw: the t-th depends on key and t alone.
+        The number of the first draw. The t-th draw depends on `key` and t only.
     places : PairPlaces
+        The pairs of the block.
     drawn : ndarray of shape (n_draws, 3), int64
-        Written: i, j, and ``majority_rows[j]``.
+        Output: i, j, and ``majority_rows[j]``.
     """
     before, rows, minority, n_minority, majority_rows = places
     n_runs = minority.shape[0]
@@ -184,7 +192,7 @@ def draw_any(key, first, places, drawn):
 
 @kernel(_nrt=True)
 def draw_in_order(key, first, places, drawn):
-    """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
+    """Draw all pairs in a random order, then all pairs in another order, and so on. The parameters are those of `draw_any`."""
     n_pairs = places.before[places.minority.shape[0]]
     sweep, position = first // n_pairs, first % n_pairs
     order = np.empty(ORDER_SIZE, np.uint64)
@@ -200,7 +208,7 @@ def draw_in_order(key, first, places, drawn):
 
 @kernel
 def place_pairs(places, drawn):
-    """Write i, j and ``majority_rows[j]`` of the pairs whose numbers, from 0, are in the first column."""
+    """Write i, j and ``majority_rows[j]`` of the pairs whose numbers, counted from 0, are in the first column."""
     before, rows, minority, _, majority_rows = places
     for t in range(drawn.shape[0]):
         run = run_of(before, drawn[t, 0])
@@ -227,13 +235,23 @@ def find_slot(table, pair):
 
 @kernel
 def add_entries(source, factor, table, used):
-    """Add factor times every dual variable of one table, or of a plain list of entries, to another table.
+    """Add a factor times every dual variable of a table, or of a list of entries, to another table.
 
-    `source`: ndarray of ENTRY.
-    `factor`: float.
-    `table`, ndarray of ENTRY: changed; it must have enough free slots.
-    `used`, int: the number of slots that are not free.
-    Returns the number of slots that are not free afterwards.
+    Parameters
+    ----------
+    source : ndarray of ENTRY
+        The table or the list.
+    factor : float
+        The factor.
+    table : ndarray of ENTRY
+        The table that is changed. It must have enough free slots.
+    used : int
+        The number of slots of `table` that are not free.
+
+    Returns
+    -------
+    int
+        The number of slots that are not free afterwards.
     """
     for s in range(source.shape[0]):
         if source[s]["value"] != 0.0:
@@ -255,9 +273,9 @@ class AscentSteps(NamedTuple):
     sigma : float
         The factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1 is sequential.
     taken : float
-        Steps before these since the averaging began.
+        The number of earlier steps since the averaging began.
     used, room : int
-        The number of slots that are not free, and how many may be so.
+        The number of slots that are not free, and its upper limit.
     """
 
     scale: float
@@ -269,17 +287,32 @@ class AscentSteps(NamedTuple):
 
 @kernel
 def dual_steps(rows, drawn, steps, table, w, mean_w):
-    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
+    """Take steps of AUC-SDCD. Each maximises the dual over the variable of one pair, which is at most its weight, and updates w.
 
-    `rows`: PairRows.
-    `drawn`: of shape (n_draws, 3), int64.
-    `steps`: AscentSteps.
-    `table`, ndarray of ENTRY: changed.
-    `w`, of shape (n_features,), float64: changed by ``sigma / scale * change * z``.
-    `mean_w`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (taken + t) * move_t``.
-        The sum of the w after each step is their number times the last w, minus this.
-    Returns `t`, the first step that was not run, because all slots were used or there are no more steps; `used`;
-        `behind_dual`, ``sum of (taken + t) * change_t``, of the dual variables.
+    Parameters
+    ----------
+    rows : PairRows
+        The rows of both classes.
+    drawn : ndarray of shape (n_draws, 3), int64
+        The pairs that are drawn.
+    steps : AscentSteps
+        The settings.
+    table : ndarray of ENTRY
+        The dual variables, which are updated.
+    w : ndarray of shape (n_features,), float64
+        The weights, to which ``sigma / scale * change * z`` is added.
+    mean_w : ndarray of shape (n_features,) or (0,), float64
+        Unless it is empty, ``sum of (taken + t) * move_t`` is added to it. The sum of the w after each step is the number of
+        steps times the last w, minus this.
+
+    Returns
+    -------
+    t : int
+        The first step that was not taken, because all slots were used or there are no more steps.
+    used : int
+        The number of slots that are not free.
+    behind_dual : float
+        ``sum of (taken + t) * change_t`` of the dual variables.
     """
     scale, sigma, taken, used, room = steps
     minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
@@ -313,7 +346,7 @@ def dual_steps(rows, drawn, steps, table, w, mean_w):
 
 @kernel
 def best_dual(old, slope, square, most):
-    """Return the value from 0 to `most` nearest to ``old + slope / square``; equal rows (a square of 0) get `most`: slope > 0."""
+    """Return the value from 0 to `most` nearest to ``old + slope / square``. For equal rows, with a square of 0, it is `most`."""
     if square == 0.0:
         return most if slope > 0.0 else 0.0
     return min(max(old + slope / square, 0.0), most)
@@ -323,20 +356,23 @@ def best_dual(old, slope, square, most):
 def gradient_steps(rows, drawn, lam, sigma, time, total):
     """Take steps of AUC-MSGD.
 
-    Its weights after t steps are ``w = total / (lam t)``, `total` being the sum of ``value * z`` over the pairs drawn so far: the
-    factor 1 - 1/t of a step is in the division.
+    Its weights after t steps are ``w = total / (lam t)``, where `total` is the sum of ``value * z`` over the pairs drawn so
+    far. The division includes the factor 1 - 1/t of a step.
 
     Parameters
     ----------
     rows : PairRows
+        The rows of both classes.
     drawn : ndarray of shape (n_draws, 3), int64
+        The pairs that are drawn.
     lam : float
+        The regularisation strength.
     sigma : float
-        The number of steps that each one stands for; 1 for the sequential algorithm.
+        The number of steps of all blocks for which a step stands; 1 for the sequential algorithm.
     time : float
-        t before the first of these steps.
+        The value of t before the first of these steps.
     total : ndarray of shape (n_features,), float64
-        Changed.
+        The sum, which is updated.
     """
     minority, majority, sign = rows.minority, rows.majority, rows.sign
     last = drawn.shape[0] - 1
@@ -430,7 +466,7 @@ def learn_in_turn(data, w, buffers, bound):
             margin = y[t] * (row_dot(rows, t, w) - row_dot(rows, o, w))
             if margin < 1.0:
                 square = lengths[t] + lengths[o] - 2.0 * row_dot(rows, o, arrived)
-                # No step can separate equal rows of both classes.
+                # No step can separate two rows of different classes that are equal.
                 if square > 0.0:
                     largest = bound * seen[1 - row_class] / n_opponents * weights[t] * weights[o]
                     step = min((1.0 - margin) / square, largest)

@@ -5,14 +5,14 @@ for a problem of t pairs in which z is new:
 
     a = clip(lam t (1 - w.z) / z.z, 0, 1),    w <- (1 - 1/t) w + a z / (lam t).
 
-So w is ``(sum of a z) / (lam t)`` over the pairs drawn so far, and nothing else is stored. If z = 0, when a row is equal to one
-of the other class, w only shrinks. With K blocks, each takes its part of a round's steps on its own pairs
-(`aucdist.papers.sdcd.pairing`), all from the same w, and the resulting w are averaged. Each step of a block stands for K
-steps, one of every block, so that t counts all pairs drawn.
+So w is ``(sum of a z) / (lam t)`` over the pairs drawn so far, and nothing else is stored. If the two rows of a pair are equal,
+so that z = 0, w only shrinks. With K blocks, each block takes its part of a round's steps on its own pairs
+(`aucdist.papers.sdcd.pairing`), all from the same w, and the resulting w are averaged. Each step of a block stands for K steps,
+one of every block, so that t counts all pairs drawn.
 
 Online AUC maximisation is after Zhao, Hoi, Jin & Yang (ICML 2011), for ``lam/2 |w|^2 + mean pairwise hinge``: one pass in the
-order of arrival. An arriving row is paired with the rows of the other class that are in that class's buffer, and then enters
-its own; a full buffer is kept a uniform sample of its class by reservoir sampling.
+order of arrival. An arriving row is paired with the rows in the buffer of the other class, and then enters the buffer of its
+own class. Reservoir sampling keeps a full buffer a uniform sample of its class.
 
 ``oam-seq``
     A passive-aggressive step for one buffered row after the other.
@@ -67,7 +67,12 @@ class MSGD(PairSolver):
     """Modified stochastic gradient descent on pairs that are drawn independently of each other: AUC-MSGD, algorithm 3.
 
     The lower bound does not approach the minimum, so the fit ends after its steps. If neither `steps` nor `epochs` is given,
-    it takes 10 epochs. The parameters are those of `PairSolver`.
+    it takes 10 epochs.
+
+    Parameters
+    ----------
+    steps, epochs
+        As for `PairSolver`.
     """
 
     name = "msgd"
@@ -75,19 +80,27 @@ class MSGD(PairSolver):
     default_epochs = 10
 
     def rounds(self, blocks: Blocks, lam: float, start: None = None, *, seed: int) -> Iterator[Round]:
-        """Yield after each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
-
-        Both classes must be there.
+        """Yield after each round the weights and their exact objective over all pairs. There is no dual, so the lower bound is 0.
 
         Parameters
         ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
         start : None
-            The fit starts from weights of 0: the first step multiplies any others by 1 - 1/1.
+            The fit starts from weights of 0, because the first step would multiply other weights by 1 - 1/1.
+        seed : int
+            The seed of the pairs that are drawn.
+
+        Yields
+        ------
+        Round
 
         Raises
         ------
         InputError
-            Before the first round, for data that cannot be used.
+            Before the first round, if the data cannot be used.
         """
         pairing, turns = self.turns(blocks)
         rounding, total, time = rounding_of_pairs(blocks), np.zeros(blocks.n_features), 0
@@ -105,7 +118,7 @@ class MSGD(PairSolver):
 def arrival_epoch(
     block: Block, memory: None, w: ndarray, seed: int, solver: "OAMInf", scale: tuple[float, float]
 ) -> tuple[None, ndarray, Summary]:
-    """Run the algorithm on the rows of a block in their order, from empty buffers: an `Epoch`.
+    """Run the algorithm on the rows of a block in their order, from empty buffers. This is an `Epoch`.
 
     Without pairs the weights stay the same. The summary counts the rows read and adds up step lengths.
 
@@ -117,7 +130,7 @@ def arrival_epoch(
     seed : int
     solver : OAMInf
     scale : tuple (float, float)
-        lam, and what the pairs of all blocks weigh.
+        lam, and the weight of the pairs of all blocks.
     """
     weight, positive = block.weights(), block.y > 0
     pair_weight, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
@@ -141,9 +154,9 @@ class OAMInf(Solver):
     Parameters
     ----------
     epochs : int, default=1
-        Passes over the rows.
+        The number of passes over the rows.
     n_pairs : float or None, default=None
-        k in ``C = 1 / (lam k)``, the longest step. None takes what the pairs of the data weigh.
+        The k of ``C = 1 / (lam k)``, the longest step. None takes the weight of the pairs of the data.
     """
 
     name = "oam-inf"
@@ -156,7 +169,23 @@ class OAMInf(Solver):
     n_pairs: float | None = None
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int = 0) -> Iterator[Round]:
-        """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
+        """Yield after each epoch the weights and their exact objective.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights to start from.
+        seed : int, default=0
+            The seed of reservoirs, which `OAMSeq` and `OAMGra` have.
+
+        Yields
+        ------
+        Round
+        """
         has_dual = self.buffer_size is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
         rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
@@ -177,14 +206,14 @@ class OAMInf(Solver):
 
 @keyword_parameters(buffer_size=count())
 class OAMSeq(OAMInf):
-    """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
+    """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual, so the bound is 0.
 
     Parameters
     ----------
     buffer_size : int, default=100
-        Rows in the buffer of each class, a reservoir of those seen so far.
+        The number of rows in the buffer of each class, which is a reservoir of the rows seen so far.
     epochs, n_pairs
-        As of `OAMInf`.
+        As for `OAMInf`.
     """
 
     name = "oam-seq"
@@ -194,7 +223,13 @@ class OAMSeq(OAMInf):
 
 
 class OAMGra(OAMSeq):
-    """Pairs each row with the buffered rows of the other class in one gradient step; the parameters are those of `OAMSeq`."""
+    """Pairs each row with the buffered rows of the other class in one gradient step.
+
+    Parameters
+    ----------
+    buffer_size, epochs, n_pairs
+        As for `OAMSeq`.
+    """
 
     name = "oam-gra"
     at_once = True

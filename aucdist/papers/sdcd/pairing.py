@@ -1,11 +1,10 @@
 """Draw pairs of a row of the smaller class (the minority) and a row of the larger class, for all solvers that sample pairs.
 
-A block pairs its rows of the larger class with all rows of the minority, so that every pair belongs to one block. The rows of the
-minority are collected once and sent to all blocks.
+A block pairs its rows of the larger class with all rows of the minority, so that every pair belongs to one block. The rows of
+the minority are collected once and sent to all blocks.
 
-Both classes lie group by group (`aucdist.pairs.groups`), rows with grades as often as they are in one; without groups,
-all rows are one. A group may have rows in several blocks.
-"""
+The rows of both classes are sorted by group (`aucdist.pairs.groups`). With grades, a row occurs once for each of its groups.
+Without groups, all rows belong to one group. A group may have rows in several blocks."""
 
 import itertools
 import math
@@ -41,18 +40,18 @@ class SamplingMemory:
     Parameters
     ----------
     majority : ndarray of shape (n_majority,), int64
-        The positions of its rows of the larger class.
+        The positions of the block's rows of the larger class.
     group_numbers : ndarray of shape (n_majority,), int32
         The number of the group of each row of the larger class, ascending.
     minority : Rows or None
         All rows of the smaller class.
     steps_taken : int
     places : PairPlaces
-        Where the pairs are; None before the minority has come.
+        The pairs of the block. None until the block has received the minority.
     weights : tuple (ndarray, ndarray)
         The weights of the minority, and of the larger class; of length 0 if each pair has the weight 1.
     state : object
-        What the solver adds; None at first.
+        What the solver keeps in addition; None at first.
     """
 
     majority: ndarray
@@ -78,7 +77,7 @@ class SamplingMemory:
 def collect_minority(
     block: Block, memory: None, sign: int, groups: PairGroups | None
 ) -> tuple[SamplingMemory, Summary]:
-    """Find the rows of both classes that are in pairs; return those of the smaller class, and the codes of their groups."""
+    """Find the rows of both classes that are in pairs, and return those of the smaller class and the numbers of their groups."""
     (minority, minority_numbers), (majority, numbers) = (rows_in_pairs(block, label, groups) for label in (sign, -sign))
     weights = ONES if groups is None else block.weights()[majority] * groups.factor[numbers]
     return SamplingMemory(majority, numbers, weights=(ONES, weights)), [(block.take(minority), minority_numbers)]
@@ -111,12 +110,23 @@ def receive_minority(
 
 
 class Pairing:
-    """Blocks with the state that is needed to draw single pairs.
+    """Blocks in the state that is needed to draw single pairs.
 
-    `groups`: where pairs are within groups, or of rows with grades or weights.
-    `sign`: 1 where the minority is positive, -1 where it is negative.
-    `pair_weight`: the weight of all pairs; their number if each has the weight 1.
-    `n_working`: the number of blocks that have pairs.
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows, of both classes.
+    groups : PairGroups, optional
+        The pairs, if rows have groups, grades or weights.
+
+    Attributes
+    ----------
+    sign : int
+        1 if the minority is positive, -1 if it is negative.
+    pair_weight : float
+        The weight of all pairs, which is their number if all have the weight 1.
+    n_working : int
+        The number of blocks that have pairs.
     """
 
     def __init__(self, blocks: Blocks, groups: PairGroups | None = None):
@@ -152,15 +162,15 @@ class PairSteps:
     seed : int
     sign : int
     scale : float
-        lam, times the weight of all pairs for steps in the dual.
+        lam. For steps in the dual, it is multiplied by the weight of all pairs.
     sigma : float
         The factor by which a block overstates its own changes while it works, so that all changes can be added up.
     gamma : float
         The share of its changes that a block retains.
     alone : bool
-        Whether there is one block only, which is the sequential algorithm.
+        Whether there is only one block, so that the algorithm is sequential.
     shuffled : bool
-        Whether pairs are taken in a random order, or else drawn independently of each other.
+        Whether pairs are taken in a random order. Otherwise, they are drawn independently of each other.
     average : bool
         Whether the average over the steps is kept.
     """
@@ -198,13 +208,13 @@ class Turn:
     Parameters
     ----------
     number : int
-        That of the round, from 1.
+        The number of the round, counted from 1.
     steps_of_blocks : ndarray of shape (n_blocks,), int64
         The steps that each block takes.
     taken : int
         The steps of all rounds so far, these included.
     passes : int
-        What they cost: two rows are read for a step, and looking at the objective takes half a pass a round.
+        The passes of these steps: two rows are read for a step, and computing the objective takes half a pass in each round.
     """
 
     number: int
@@ -215,14 +225,15 @@ class Turn:
 
 @keyword_parameters(steps=count(words=(ALL,), optional=True), epochs=count(optional=True))
 class PairSolver(Solver):
-    """A solver that draws pairs, as many as `steps` or `epochs` say.
+    """A solver that draws pairs. `steps` or `epochs` says how many.
 
     Parameters
     ----------
     steps : int, "all" or None, default=None
-        Pairs to draw in all: T. ``"all"`` is the number of pairs, the paper's choice: n_pos * n_neg without groups.
+        The number of pairs to draw in all: T. ``"all"`` is the number of pairs, the paper's choice: n_pos * n_neg without
+        groups.
     epochs : int or None, default=None
-        The same in units of n_samples pairs.
+        The number of pairs in units of n_samples.
     """
 
     objective = "pairwise hinge"
@@ -235,7 +246,7 @@ class PairSolver(Solver):
     epochs: int | None = None
 
     def check_parameters(self) -> None:
-        """Check the solver's own parameters, of which only one may set the number of pairs."""
+        """Check the parameters of the solver. Only one of them may set the number of pairs."""
         super().check_parameters()
         if self.steps is not None and self.epochs is not None:
             raise InputError("steps and epochs both set the number of pairs: give one of them")
@@ -253,7 +264,7 @@ class PairSolver(Solver):
             Where pairs are within groups, or of rows with grades or weights.
         """
         n_pairs, epochs, n = blocks.n_pos * blocks.n_neg, self.epochs, blocks.n_samples
-        if groups is not None:  # pairs that differ by several grades are counted once for each grade between them
+        if groups is not None:  # a pair whose grades differ by several steps counts once for each step
             n_pairs = sum(int(p) * int(n) for p, n in groups.counts.T)
         if self.steps is None and epochs is None:
             epochs = self.default_epochs
@@ -284,10 +295,8 @@ class PairSolver(Solver):
 def hinge_dual(rounding: Rounding, w: ndarray, active: float, lam: float, steps: int) -> tuple[float, float]:
     """Return the dual value of the hinge's pairs, and a bound on its rounding error.
 
-    The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
-    an entry of w, which is never larger than ``2 active largest / lam``.
-
-    `w`, of shape (n_features,).
+    The weights are sums of steps, and the value is computed from the variables after these steps. Each step may have rounded an
+    entry of w, which is never larger than ``2 active largest / lam``.
 
     Parameters
     ----------
@@ -300,7 +309,7 @@ def hinge_dual(rounding: Rounding, w: ndarray, active: float, lam: float, steps:
         The number of steps that led to w.
     """
     relative = EPS * (steps + len(w))
-    away = (4.0 * relative * active) * rounding.largest  # of lam w
+    away = (4.0 * relative * active) * rounding.largest  # the error of lam w
     error = relative * active + rounding.half_square(lam * w, away) / lam
     return active - 0.5 * lam * float(w @ w), error
 

@@ -6,12 +6,12 @@ remembered, this is the preconditioned conjugate gradient method, which `exact` 
 other direction the objective never rises. The blocks keep their rows' scores and how the scores moved, so a round costs one
 product X z and one product X'c. Value and gradient are exact over all pairs.
 
-`SVRG` is after Johnson & Zhang, "Accelerating stochastic gradient descent using predictive variance reduction" (NIPS 2013), with
-three differences:
+`SVRG` is after Johnson & Zhang, "Accelerating stochastic gradient descent using predictive variance reduction" (NIPS 2013),
+with three differences:
 
-* Only the rows' own terms are sampled, in proportion to their curvature (factor times squared distance to the class mean): each
-  as often as that says, up to one (systematic sampling), in a random order. The term of the class means and the penalty are the
-  same for all rows and enter every step in full.
+* Only the rows' own terms are sampled, in proportion to their curvature, which is the factor times the squared distance to the
+  class mean. Each row is drawn as often as this says, rounded up or down (systematic sampling), in a random order. The term of
+  the class means and the penalty are the same for all rows and enter every step in full.
 * The result of an epoch is the average of the weights over its second half, so the steps can be as long as the mean curvature
   allows.
 * The result is used as a direction: the weights move to the minimum in the subspace of this direction and the last moves.
@@ -59,18 +59,18 @@ with many blocks."""
 
 @frozen
 class SquareDescentMemory:
-    """The scores that a block keeps between rounds, and how they moved.
+    """The scores that a block keeps between rounds, and how they changed.
 
     Parameters
     ----------
     share : ndarray of shape (n_rows,), float64
         The weight of each row, divided by the weight of its class over all blocks.
     scores : ndarray of shape (n_rows,), float64
-        Scores of the rows at the current weights.
+        The scores of the rows at the current weights.
     moves : ndarray of shape (n_directions, n_rows), float64
-        Change of the scores along each direction, the newest direction first.
+        The change of the scores along each direction, the newest direction first.
     extra : object
-        What the solver that uses the descent keeps for itself.
+        What the solver that uses the descent keeps in addition.
     """
 
     share: ndarray
@@ -90,9 +90,22 @@ def moments_of_both_classes(block: Block, full: bool) -> Summary:
 def score_square_rows(
     block: Block, memory: SquareDescentMemory | None, w: ndarray, weights: PerClass, means: PerClass, n_moves: int
 ) -> tuple[SquareDescentMemory, Summary]:
-    """Compute the scores at w, at first without moves, else in place of those that were moved there.
+    """Compute the scores at w, and return what `move_scores` returns.
 
-    Return what `move_scores` returns. `weights`: the total weights of the classes.
+    Parameters
+    ----------
+    block : Block
+        The rows.
+    memory : SquareDescentMemory or None
+        None if there are no scores yet. Otherwise, the new scores replace the old ones, and the moves stay.
+    w : ndarray of shape (n_features,), float64
+        The weights.
+    weights : tuple (float, float)
+        The total weights of the classes, the negative class first.
+    means : tuple (float, float)
+        The scores of the class means at w.
+    n_moves : int
+        The number of moves that are remembered.
     """
     scores = block.scores(w)
     if memory is None:
@@ -121,7 +134,7 @@ def _within_classes(block: Block, memory: SquareDescentMemory, means: PerClass) 
 
 
 def variance_within_classes(block: Block, w: ndarray, weights: PerClass, means: PerClass) -> Summary:
-    """Return the scores' within-class variance at w, and S w. The memory is left alone."""
+    """Return the scores' within-class variance at w, and S w. The memory does not change."""
     return score_square_rows(block, None, w, weights, means, 0)[1]
 
 
@@ -154,12 +167,10 @@ def within_class_covariance(blocks: Blocks, moments: PairMoments, w: ndarray) ->
 def errors_of_square(
     rounding: Rounding, w: ndarray, lam: float, primal: float, slope: ndarray, moments: PairMoments, drift: float = 0.0
 ) -> tuple[float, float]:  # fmt: skip
-    """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
+    """Return bounds on the rounding errors of the objective, and of the lower bound that its gradient gives.
 
     The class means are sums over rows, so the score of a mean is off by the rounding of such a sum. A score's distance from its
-    class's mean follows, and so do the products of distances and values that the gradient is made of.
-
-    `w`, of shape (n_features,).
+    class's mean has this error as well, and so do the products of distances and values in the gradient.
 
     Parameters
     ----------
@@ -170,12 +181,12 @@ def errors_of_square(
     slope : ndarray of shape (n_features,)
         The gradient at w.
     moments : PairMoments
-        Where they hold whole scatter matrices, the value comes from these.
+        The moments. If they have full scatter matrices, the value is computed from these.
     drift : float, default=0.0
-        How far scores that are sums of moves may be off besides.
+        A bound on the additional error of scores that are sums of moves.
     """
     miss = abs(1.0 - float(w @ moments.difference))
-    deviation = np.sqrt(2.0 * max(primal, 0.0))  # the variance is the rest of the objective
+    deviation = np.sqrt(2.0 * max(primal, 0.0))  # The variance is at most the objective.
     if moments.covariance.ndim == 2:  # columns that nearly cancel in the scores do not cancel in scatter matrices
         deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
     error = rounding.score(w) + rounding.over_rows * rounding.largest_score(w) + drift
@@ -209,10 +220,11 @@ class SubspaceDescent:
     moments : PairMoments
         The moments of both classes.
     lam : float
+        The regularisation strength.
     w : ndarray of shape (n_features,), float64
         The weights to start from.
     n_moves : int, default=1
-        How many of the last moves are remembered. Each takes one number per row and one per feature.
+        The number of last moves that are remembered. Each takes one number per row and one per feature.
     """
 
     def __init__(self, blocks: Blocks, moments: PairMoments, lam: float, w: ndarray, n_moves: int = 1):
@@ -258,14 +270,14 @@ class SubspaceDescent:
         covariance = self.blocks.reduce(score_direction, z, directions @ self.moments.means.T)
         between = directions @ self.moments.difference
         curvature = 2.0 * (covariance + np.outer(between, between)) + self.lam * (directions @ directions.T)
-        # scale all directions, because the moves are 0 in the first rounds and tiny in the last ones
+        # All directions are scaled, because the moves are 0 in the first rounds and tiny in the last ones.
         size = np.sqrt(np.diag(curvature))
         size[size == 0.0] = 1.0
         slopes = directions @ self.gradient
         step = -np.linalg.lstsq(curvature / np.outer(size, size), slopes / size, rcond=None)[0] / size
         self.moves = np.vstack([step @ directions, self.moves[:-1]])
-        # How far the blocks' scores are from those at w, and the moves' from those of the moves: weights and moves that were
-        # once large leave errors that the present ones do not show.
+        # This bounds how far the scores of the blocks are from those at w. Weights and moves that were once large leave errors
+        # that the present weights and moves do not show.
         direction_errors = np.append(self.rounding.score(directions[0]), self._errors)
         reach = np.array([self.rounding.largest_score(direction) for direction in directions])
         move_error = float(np.abs(step) @ (direction_errors + 2.0 * (len(step) + 1) * EPS * reach))
@@ -295,7 +307,7 @@ class RowSampling:
     Parameters
     ----------
     edges : ndarray of shape (n_rows,), float64
-        How often the rows up to each one are drawn in an epoch, on average: the running sums of n_rows probabilities.
+        How often the rows up to each row are drawn in an epoch, on average: running sums of n_rows times the probabilities.
     factors : ndarray of shape (n_rows,), float64
         The curvature factor of each row, divided by its sampling probability.
     products : ndarray of shape (n_rows, 2), float64
@@ -313,7 +325,7 @@ class RowSampling:
     eta: float
 
     def draw(self, seed: int) -> ndarray:
-        """Return n_rows rows in random order, each n_rows times its probability often, rounded up or down."""
+        """Return n_rows rows in random order. Each occurs n_rows times its probability often, rounded up or down."""
         counts = np.diff(np.floor(self.edges + uniform01(seed)[1]), prepend=0.0).astype(np.int64)
         return np.repeat(np.arange(len(counts)), counts)[random_order(seed, len(counts))]
 
@@ -328,8 +340,9 @@ def prepare_sampling(
     mean = spreads.sum() / max(n, 1)
     edges = np.cumsum(spreads if mean > 0.0 else np.ones(n))
     edges = np.minimum(edges * (n / edges[-1:]), n)
-    edges[-1:] = n  # rounding may leave the last edge below n
-    # A row's probability is its spread / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
+    edges[-1:] = n  # by rounding, the last edge may be below n
+    # A row's probability is its spread / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no
+    # factor.
     factors = 2.0 * memory.share * n_samples * mean / np.where(spreads > 0.0, spreads, np.inf)
     difference = moments.difference
     eta = 1.0 / (2.0 * mean + 2.0 * (difference @ difference) + lam)
@@ -355,7 +368,7 @@ def svrg_epoch(
 
 
 class SVRG(Solver):
-    """Stochastic variance-reduced gradients, an epoch of n_samples steps per round."""
+    """Stochastic variance-reduced gradients, with an epoch of n_samples steps in each round (Johnson & Zhang, NIPS 2013)."""
 
     name = "svrg"
     objective = "pairwise square"
@@ -364,8 +377,23 @@ class SVRG(Solver):
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int) -> Iterator[Round]:
         """Yield the weights after each epoch, their exact objective, and the best lower bound so far.
 
-        A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch, which takes two inner products
-        per row and adds the row to one vector, or in its second half to two.
+        A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch. An epoch takes two inner
+        products for each row and adds the row to one vector, or in its second half to two.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights to start from.
+        seed : int
+            The seed of the rows that are drawn.
+
+        Yields
+        ------
+        Round
         """
         moments = moments_of_pairs(blocks)
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)

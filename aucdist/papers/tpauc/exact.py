@@ -5,10 +5,9 @@ and z a row minus its group's mean,
 
     sum over the group's pairs of (x_i - x_j)(x_i - x_j)' = N_g sum_i w_i z_i z_i' + P_g sum_j w_j z_j z_j' - s t' - t s',
 
-where s and t are the weighted sums of z over its positives and negatives. So a second moment of all rows, each with a weight of
-its own, and two sums for each group are enough. One reduction gives the means of the groups, a second the rest: a group may lie
-in several blocks. Rows minus their group's mean lose no digits where groups lie far apart.
-"""
+where s and t are the weighted sums of z over its positives and negatives. So a second moment of all rows, each with its own
+weight, and two sums for each group are enough. One reduction gives the means of the groups, and a second one the rest, because
+a group may have rows in several blocks. Subtracting the mean of the group keeps precision if groups lie far apart."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,7 +39,7 @@ gigabyte."""
 
 
 class ExactPath:
-    """The minima for one lam after another, from the moments of one reading, which the first of them takes."""
+    """The minima for one value of lam after another, from moments that the first of them computes by one reading of the rows."""
 
     def __init__(self, blocks: Blocks, groups: PairGroups | None, signs: ndarray | None):
         self.blocks, self.groups, self.signs = blocks, groups, signs
@@ -53,17 +52,19 @@ class ExactPath:
 
     @cached_property
     def _moments(self) -> tuple[PairMoments, PairMoments, Rounding, int]:
-        """The moments, bounds on their rounding errors, the sizes that these depend on, and the passes.
+        """The moments, bounds on their rounding errors, the sizes on which these depend, and the passes.
 
-        Within groups, a row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the
-        same for both rows of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
+        Within groups, a row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is
+        the same for both rows of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group
+        lies.
 
         Raises
         ------
         InputError
             If the sums of all groups would not fit into memory.
         """
-        # Not before the first round: `solve` lets BLAS have one thread, so that its sums do not depend on their number.
+        # The moments are computed in the first round, where `solve` gives BLAS one thread, so that sums do not depend on their
+        # number.
         blocks, groups = self.blocks, self.groups
         if groups is None:
             moments = moments_of_pairs(blocks, full=True)
@@ -101,7 +102,7 @@ class ExactPath:
             w, primal, slope = moments.minimiser(lam)
             bound, more_error = lower_bound(primal, slope, lam), 0.0
         else:
-            # for all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``
+            # For all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``.
             difference = moments.difference
             H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
             w = minimise_quadratic(H, 2.0 * difference, self.signs)
@@ -115,7 +116,7 @@ class ExactPath:
 
 
 class Exact(Solver):
-    """The exact minimum: by one reduction up to 1000 features, and by conjugate gradients beyond. It is deterministic."""
+    """The exact minimum, by one reduction up to 1000 features, and by conjugate gradients with more. It is deterministic."""
 
     name = "exact"
     objective = "pairwise square"
@@ -127,20 +128,48 @@ class Exact(Solver):
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Return the minimum, or the weights after each step of conjugate gradients.
 
-        Up to `MAX_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
-        eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
-        They start from `start`, by default zero, which the closed form ignores. Options are `signs` and those of
-        `aucdist.pairs.groups.pair_groups`.
+        Up to `MAX_FEATURES` features, the class moments are summed by one reduction, which counts as a pass, and one
+        eigendecomposition solves the system. With more features, conjugate gradients with a diagonal preconditioner take one
+        pass for each step.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights from which conjugate gradients start, by default zero. The closed form ignores it.
+        **options
+            `signs`, and the options of `aucdist.pairs.groups.pair_groups`.
+
+        Returns
+        -------
+        iterator of Round
 
         Raises
         ------
         InputError
-            For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MAX_FEATURES` weights.
+            For signs or groups with more than `MAX_FEATURES` weights.
         """
         return self.path(blocks, **options).rounds(lam, start)
 
     def path(self, blocks: Blocks, *, signs: ndarray | None = None, **grouping: Any) -> ExactPath:
-        """Return what solves for one lam after another; the options are those of `rounds`."""
+        """Return an object that solves for one value of lam after another.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        signs : ndarray of shape (n_features,), int8, optional
+            The signs of the weights.
+        **grouping
+            The options of `aucdist.pairs.groups.pair_groups`.
+
+        Returns
+        -------
+        ExactPath
+        """
         return ExactPath(blocks, pair_groups(blocks, **grouping), signs)
 
 
@@ -177,7 +206,7 @@ def centred_moments(block: Block, groups: PairGroups, centres: ndarray) -> Summa
     largest = np.zeros(d)
     for chunk in slices_of_rows(block):
         z = as_dense(X[chunk]) - centres[key[chunk]]
-        z[coefs[chunk] == 0.0] = 0.0  # rows of groups without pairs
+        z[coefs[chunk] == 0.0] = 0.0  # these rows belong to groups without pairs
         largest = np.maximum(largest, np.abs(z).max(axis=0, initial=0.0))
         scatter += z.T @ (z * coefs[chunk, np.newaxis])
         for total, chosen in zip(sums, choose, strict=True):

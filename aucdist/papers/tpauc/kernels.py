@@ -1,15 +1,15 @@
-"""Epochs of stochastic gradient steps for the pairwise square and the univariate losses; a step costs the row's non-zeros.
+"""Epochs of stochastic gradient steps for the pairwise square and the univariate losses. A step costs the nonzeros of its row.
 
 A step of `square_epoch` adds multiples of one row and of a few dense vectors: the class means and the full gradient. So the
-weights are kept as ``u = scale * v + coefs @ basis``, where the rows are added to v, and the dense vectors only change the
-coefficients. The inner products of u with the means, which each step needs, are updated from the rows' inner products. Only the
-end of an epoch makes u dense.
+weights are kept as ``u = scale * v + coefs @ basis``. Rows are added to v, and the dense vectors only change the coefficients.
+The inner products of u with the means, which each step needs, are updated from the inner products of the rows. u becomes dense
+only at the end of an epoch.
 
-The one-pass steps pair a new row x of label y with all earlier rows of the other class by their mean c and covariance S::
+The one-pass steps pair a new row x with label y with all earlier rows of the other class by their mean c and covariance S::
 
     w <- w - eta (lam w + 2 weight ((w.(x - c) - y) (x - c) + S w))
 
-after which x enters the statistics of its own class. Class 0 is -1, class 1 is +1.
+Then x enters the statistics of its own class. Class 0 is -1, class 1 is +1.
 """
 
 from typing import NamedTuple
@@ -52,13 +52,13 @@ class SquareTerms(NamedTuple):
     products : ndarray of shape (n_rows, 3), float64
         Inner products of the rows with the basis vectors.
     basis : ndarray of shape (3, n_features), float64
-        The negative mean, the positive mean, g.
+        The mean of the negatives, the mean of the positives, and g.
     gram : ndarray of shape (3, 3), float64
         Inner products of the basis vectors with each other.
     eta, lam : float
-        Float.
+        The step length and the regularisation strength.
     average_from : int
-        The average is taken over the steps from this one on, and needs ``eta * lam < 1``; n_steps gives the last weights.
+        The first step of the average, which needs ``eta * lam < 1``. With n_steps, the result is the last weights.
     """
 
     factors: np.ndarray
@@ -87,15 +87,15 @@ def square_epoch(rows, order, y, terms, v, out):
         Labels, -1 or +1.
     terms : SquareTerms
     v : ndarray of shape (n_features,), float64
-        The weights to start from; overwritten.
+        The weights to start from, which are overwritten.
     out : ndarray of shape (n_features,), float64
-        Written: the weights.
+        Output: the weights.
     """
     factors, products, basis, gram, eta, lam, average_from = terms
     n_steps = order.shape[0]
     scale, shrink = 1.0, 1.0 - eta * lam
     n0, n1, n2, sum0, sum1, sum2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    # the inner products of u with both class means
+    # These are the inner products of u with both class means.
     negative, positive = 0.0, 0.0
     for j in range(v.shape[0]):
         negative += basis[0, j] * v[j]
@@ -107,7 +107,7 @@ def square_epoch(rows, order, y, terms, v, out):
         if t + PREFETCH_STEPS < n_steps:
             prefetch_row(rows, order[t + PREFETCH_STEPS])
         if t >= average_from:
-            # a row that is added now counts in full in this step's weights, and shrinks with those of all later steps
+            # A row that is added now counts in full in the weights of this step, and shrinks with each later step.
             remaining = -np.expm1((n_steps - t) * np.log1p(-eta * lam)) / (eta * lam)
             if t == average_from:
                 for j in range(v.shape[0]):
@@ -146,7 +146,7 @@ def square_epoch(rows, order, y, terms, v, out):
 
 
 class UnivariateSteps(NamedTuple):
-    """The settings of `univariate_epoch`: whether the loss of a margin m is ``exp(-m)``, otherwise it is ``(1 - m)^2``."""
+    """The settings of `univariate_epoch`: whether the loss of a margin m is ``exp(-m)`` or ``(1 - m)^2``, and step lengths."""
 
     exponential: bool
     eta: float
@@ -191,11 +191,11 @@ class FullStatistics(NamedTuple):
     Attributes
     ----------
     counts : ndarray of shape (2,), float64
-        Their total weight.
+        The total weight of the rows.
     sums : ndarray of shape (2, n_features), float64
-        Their weighted sums.
+        The weighted sums of the rows.
     squares : ndarray of shape (2, n_features, n_features), float64
-        The weighted sums of their outer products.
+        The weighted sums of the outer products of the rows.
     """
 
     counts: np.ndarray
@@ -205,13 +205,20 @@ class FullStatistics(NamedTuple):
 
 @kernel(_nrt=True)
 def opauc_full(data, order, rates, statistics, w):
-    """Take one step per row with full second moments; a step costs n_features^2 operations.
+    """Take one step per row with full second moments. A step costs n_features^2 operations.
 
-    `data`: LabelledRows.
-    `order`: of shape (n_steps,), int64.
-    `rates`, tuple of float: eta and lam.
-    `statistics`: FullStatistics, updated.
-    `w`, of shape (n_features,), float64: updated.
+    Parameters
+    ----------
+    data : LabelledRows
+        The rows.
+    order : ndarray of shape (n_steps,), int64
+        The row of each step.
+    rates : tuple (float, float)
+        eta and lam.
+    statistics : FullStatistics
+        The statistics of the rows so far, which are updated.
+    w : ndarray of shape (n_features,), float64
+        The weights, which are updated.
     """
     (rows, y, weights), (eta, lam), (counts, sums, squares) = data, rates, statistics
     d = w.shape[0]
@@ -231,7 +238,8 @@ def opauc_full(data, order, rates, statistics, w):
             miss = row_dot(rows, i, w) - mean_w - y[i]
             a = 2.0 * eta * weights[i]
             for j in range(d):
-                # S w is the product with the second moments minus that with the mean, so c has the coefficient mean_w + miss.
+                # S w is the product of w with the second moments minus that with the mean, so c has the coefficient mean_w +
+                # miss.
                 row_part = miss * x[j] + (spread_w[j] - sums[other, j] * (mean_w + miss)) / counts[other]
                 w[j] = (1.0 - eta * lam) * w[j] - a * row_part
         counts[row_class] += weights[i]
@@ -260,17 +268,23 @@ def _dense_entries(rows, i, features, values):
 
 @by_kind()
 def row_entries(rows, i, features, values):
-    """Write the features of row i, int64, and their values, float64, into arrays that are long enough; return their number."""
+    """Write the features of row i, int64, and their values, float64, into arrays that are long enough. Return their number."""
     return _csr_entries if is_rows(rows, CsrRows) else _dense_entries
 
 
 class SketchedStatistics(NamedTuple):
-    """Sketches of the rows so far of each class, the m numbers of the negative one first.
+    """Sketches of the rows so far of each class. The m numbers of the negative class come first.
 
-    `draws`, of shape (1,), uint64: the state of the random numbers.
-    `sketch`, of shape (n_features, 2 m), float64.
-    `totals`, of shape (2 m,), float64: the sums of r.
-    `gram`, of shape (2 m, 2 m), float64: ``sketch.T @ sketch``.
+    Attributes
+    ----------
+    draws : ndarray of shape (1,), uint64
+        The state of the random numbers.
+    sketch : ndarray of shape (n_features, 2 m), float64
+        The sums of ``x r'``.
+    totals : ndarray of shape (2 m,), float64
+        The sums of r.
+    gram : ndarray of shape (2 m, 2 m), float64
+        ``sketch.T @ sketch``.
     """
 
     draws: np.ndarray
@@ -281,11 +295,11 @@ class SketchedStatistics(NamedTuple):
 
 @kernel(_nrt=True)
 def opauc_sketched(data, lengths, order, rates, statistics, w):
-    """Take one step per row with sketched second moments; a step costs m operations per non-zero of the row, and m^2.
+    """Take one step per row with sketched second moments. A step costs m operations per nonzero of the row, and m^2 more.
 
-    Every row has a vector r of m numbers, drawn once: its weight, then m - 1 times plus or minus the root of the weight. The
-    sketch holds the sums of ``x r'`` and of r over the rows so far; its first column is the sum of the rows. The covariance of
-    the sketch is the true covariance in expectation. The weights are kept as ``scale * v + sketch @ places``.
+    Every row has a vector r of m numbers, which is drawn once: its weight, and then m - 1 times plus or minus the root of the
+    weight. The sketch has the sums of ``x r'`` and of r over the rows so far, so its first column is the sum of the rows. The
+    covariance of the sketch is the true covariance in expectation. The weights are kept as ``scale * v + sketch @ places``.
 
     Parameters
     ----------
@@ -335,7 +349,7 @@ def opauc_sketched(data, lengths, order, rates, statistics, w):
                 with_v *= scale
                 along_v, scale = along_v * scale, 1.0
             push = a * miss
-        # The row enters the sketch of its class. The weights must not change by this, so its effect is subtracted from v.
+        # The row enters the sketch of its class. This must not change the weights, so its effect is subtracted from v.
         r[0] = weights[i]
         for c in range(1, m):
             state, sign = below(state, 2)

@@ -44,7 +44,7 @@ FACTORS = ("corrected", "print")
 
 
 def slices_of_rows(block: Block) -> Iterator[slice]:
-    """Yield which rows are centred at a time."""
+    """Yield slices of rows, which are centred one slice at a time."""
     step = max(MIN_ROWS, CENTRED_AT_ONCE // max(block.n_features, 1))
     for first in range(0, block.n_samples, step):
         yield slice(first, first + step)
@@ -58,7 +58,8 @@ def class_moments(block: Block, label: int, *, full: bool) -> Moments:
     label : int
         -1 or +1.
     full : bool
-        Whether to return the full scatter matrix, for which sparse rows are made dense a few at a time, or its diagonal.
+        Whether to return the full scatter matrix or only its diagonal. For the full matrix, sparse rows are made dense a few at
+        a time.
     """
     d = block.n_features
     total = Moments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
@@ -89,7 +90,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> Moments:
 
 
 def _stored_moments(A: sp.csr_matrix, weight: ndarray, total: float) -> Moments:
-    """Return the moments of sums of rows of A, whose weights add up to `weight` for each row of A, and to a total for all.
+    """Return the moments of rows that are sums of rows of A, given the weights of the rows of A and the total weight.
 
     A value that is not stored is 0, so its squared distance to the mean is the squared mean.
     """
@@ -102,18 +103,18 @@ def _stored_moments(A: sp.csr_matrix, weight: ndarray, total: float) -> Moments:
 
 @frozen
 class PairMoments:
-    """The objective as a function of the moments of ``x_i - x_j`` over all pairs, or bounds on the sizes of these.
+    """The objective as a function of the moments of ``x_i - x_j`` over all pairs, or bounds on the sizes of these moments.
 
     Attributes
     ----------
     difference : ndarray of shape (n_features,), float64
-        The mean: without groups, the mean of the positives minus that of the negatives.
+        The mean of ``x_i - x_j``. Without groups, it is the mean of the positives minus that of the negatives.
     covariance : ndarray of shape (n_features, n_features) or (n_features,), float64
-        S, or its diagonal: without groups, the sum of the two class covariances.
+        S, or its diagonal. Without groups, S is the sum of the two class covariances.
     means : ndarray of shape (2, n_features), float64
-        Without groups: of the classes, the negative one first.
-    weights : tuple of float
-        Without groups: of the classes.
+        Without groups, the means of the classes, the negative class first.
+    weights : tuple (float, float)
+        Without groups, the weights of the classes.
     """
 
     difference: ndarray
@@ -139,7 +140,7 @@ class PairMoments:
         return np.maximum(eigenvalues, 0.0), eigenvectors, eigenvectors.T @ self.difference
 
     def minimiser(self, lam: float) -> tuple[ndarray, float, ndarray]:
-        """Return the minimiser for a lam above 0 with its value and gradient; all lam use one eigendecomposition.
+        """Return the minimiser for a lam above 0 with its value and gradient. All values of lam use the same eigendecomposition.
 
         The minimiser solves ``(S + c c' + lam/2 I) w = c`` and is parallel to ``(S + lam/2 I)^-1 c``. The moments must hold full
         scatter matrices.
@@ -153,7 +154,7 @@ class PairMoments:
             matrix = self.covariance + np.diag(np.full(len(c), 0.5 * lam))
             scale = 1.0 / np.sqrt(np.diag(matrix))
             system = matrix * np.outer(scale, scale)
-            # least squares, because rounding may make the system slightly indefinite
+            # Least squares is used, because rounding may make the system slightly indefinite.
             inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
             u = np.zeros(len(c))
             for _ in range(3):
@@ -172,9 +173,10 @@ class PairMoments:
 
         Parameters
         ----------
-        w : ndarray
+        w : ndarray of shape (n_features,)
+            The weights.
         variance : float
-            W'S w, the variance of the scores within the positives plus that within the negatives.
+            ``w'S w``, the variance of the scores within the positives plus that within the negatives.
         covariance_w : ndarray
             S w.
         lam : float
@@ -190,7 +192,7 @@ def lower_bound(primal: float, gradient: ndarray, lam: float) -> float:
 
 
 def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "corrected") -> ndarray:
-    """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) over the size of the row's class.
+    """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) divided by the size of the row's class.
 
     `weights` and `n_samples` are those of all blocks.
     """

@@ -81,10 +81,10 @@ class EpochSolver(Solver):
     Parameters
     ----------
     eta : float or None, default=None
-        The steps' length. None takes one that is sure not to diverge for the square, and is short; trying 2^-10 to 2^2 on
-        features scaled to [-1, 1] is usual.
+        The step length. None takes a short one, with which steps along the square cannot diverge. For features scaled to [-1,
+        1], usual values to try are 2^-10 to 2^2.
     epochs : int, default=1
-        How many times each row is taken.
+        How many times each row is used.
     """
 
     is_random = True
@@ -98,12 +98,42 @@ class EpochSolver(Solver):
 
     @abstractmethod
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
-        """Return the function that evaluates weights, and the steps of an epoch; the memories of the blocks are theirs."""
+        """Return the function that evaluates weights, and the steps of an epoch. Both may use the memories of the blocks.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        seed : int
+            The seed of what is drawn once.
+
+        Returns
+        -------
+        evaluate : callable
+        epoch : Epoch
+        """
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None, *, seed: int) -> Iterator[Round]:
-        """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
+        """Yield the start, and then the weights after each epoch, with their exact objective and its lower bound.
 
-        Only the passes of the algorithm are counted; evaluating the objective takes additional passes.
+        Only the passes of the algorithm are counted. Computing the objective takes additional passes.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights to start from.
+        seed : int
+            The seed of the order of the rows.
+
+        Yields
+        ------
+        Round
         """
         blocks = blocks.without_memory()
         evaluate, epoch = self.prepare(blocks, lam, seed)
@@ -124,7 +154,7 @@ class EpochSolver(Solver):
 def prepare_steps(
     block: Block, memory: None, moments: PairMoments, n_samples: int, factor: str
 ) -> tuple[tuple[ndarray, ...], Summary]:
-    """Prepare the gradient steps of the block's rows: the first four of `SquareTerms`.
+    """Prepare the gradient steps of the block's rows, which are the first four fields of `SquareTerms`.
 
     Return the largest curvature of a row's own term. `moments` and `n_samples` are those of all rows.
     """
@@ -139,7 +169,7 @@ def prepare_steps(
 def two_pass_epoch(
     block: Block, memory: tuple[Any, ...], w: ndarray, seed: int, eta: float, lam: float
 ) -> tuple[Any, ndarray, Summary]:
-    """Take one gradient step for each row, in a random order: an `Epoch`."""
+    """Take one gradient step for each row, in a random order. This is an `Epoch`."""
     order, reached = random_order(seed, block.n_samples), np.empty_like(w)
     square_epoch(block.rows, order, block.y, SquareTerms(*memory, eta, lam, len(order)), w, reached)
     return memory, reached, {}
@@ -152,10 +182,10 @@ class TPAUC(EpochSolver):
     Parameters
     ----------
     factor : {"corrected", "print"}, default="corrected"
-        ``"corrected"`` gives the rows' own terms the factor that makes their mean the objective; ``"print"`` gives them the one
-        printed, for comparison.
+        ``"corrected"`` gives the rows' own terms the factor with which their mean is the objective. ``"print"`` gives them the
+        factor that the paper prints, for comparison.
     eta, epochs
-        As of `EpochSolver`.
+        As for `EpochSolver`.
     """
 
     name = "tpauc"
@@ -165,7 +195,20 @@ class TPAUC(EpochSolver):
     factor: str = "corrected"
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
-        """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
+        """Return the function that evaluates weights, and the steps of an epoch.
+
+        The default step length is 1 over the largest curvature.
+
+        Parameters
+        ----------
+        blocks, lam, seed
+            As for `EpochSolver.prepare`.
+
+        Returns
+        -------
+        evaluate : callable
+        epoch : Epoch
+        """
         moments = moments_of_pairs(blocks)
         largest = blocks.reduce(prepare_steps, moments, blocks.n_samples, self.factor)
         eta = self.eta or 1.0 / (max(largest) + 2.0 * float(moments.difference @ moments.difference) + lam)
@@ -178,7 +221,7 @@ class TPAUC(EpochSolver):
 def one_pass_epoch(
     block: Block, memory: Any, w: ndarray, seed: int, rates: tuple[float, float], sketch: tuple[int | None, int]
 ) -> tuple[FullStatistics | SketchedStatistics, ndarray, Summary]:
-    """Take one step for each row in a random order, from the statistics so far: an `Epoch`.
+    """Take one step for each row in a random order, from the statistics so far. This is an `Epoch`.
 
     Parameters
     ----------
@@ -187,9 +230,9 @@ def one_pass_epoch(
     w : ndarray
     seed : int
     rates : tuple (float, float)
-        Eta and lam.
+        eta and lam.
     sketch : tuple (int or None, int)
-        The rank to which they are sketched, None for full covariances; and the seed of the signs of the sketches.
+        The rank of the sketches of covariances, or None for full covariances, and the seed of the signs of the sketches.
     """
     d, statistics, (rank, sketch_seed) = block.n_features, memory, sketch
     if memory is not None:
@@ -219,9 +262,10 @@ class OPAUC(EpochSolver):
     Parameters
     ----------
     rank : int, "full" or None, default=None
-        The rank to which covariances are sketched, or whole ones; None is whole up to 1000 features, and 50 beyond.
+        The rank to which covariances are sketched. ``"full"`` keeps full covariances. None means full covariances up to 1000
+        features, and rank 50 with more.
     eta, epochs
-        As of `EpochSolver`.
+        As for `EpochSolver`.
     """
 
     name = "opauc"
@@ -230,10 +274,25 @@ class OPAUC(EpochSolver):
     rank: int | str | None = None
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
-        """Return the function that evaluates weights, and the steps.
+        """Return the function that evaluates weights, and the steps of an epoch.
 
-        Full covariances are refused of too many features. The distance of a row to a class mean is at most twice the longest
-        row, and a covariance is at most its squared length, so that the default length cannot diverge.
+        The distance of a row to a class mean is at most twice the length of the longest row, and a covariance is at most its
+        squared length. So steps of the default length cannot diverge.
+
+        Parameters
+        ----------
+        blocks, lam, seed
+            As for `EpochSolver.prepare`.
+
+        Returns
+        -------
+        evaluate : callable
+        epoch : Epoch
+
+        Raises
+        ------
+        InputError
+            If ``rank="full"`` and there are too many features for full covariances.
         """
         d, rank = blocks.n_features, self.rank
         if isinstance(rank, str) and d > MAX_FEATURES:
@@ -257,14 +316,20 @@ def univariate_epoch_of(
     row_factor: Callable[[Block], ndarray],
     steps: UnivariateSteps,
 ) -> tuple[None, ndarray, Summary]:
-    """Take one step along each row's loss, in a random order; the last of the weights is the bias: an `Epoch`."""
+    """Take one step along the loss of each row, in a random order. The last weight is the bias. This is an `Epoch`."""
     factors, order = 0.5 * row_factor(block), random_order(seed, block.n_samples)
     univariate_epoch(block.rows, order, block.y, factors, steps, w)
     return None, w, {}
 
 
 class UniExp(EpochSolver):
-    """Online gradient descent along the exponential loss, a step per row and epoch; the parameters are those of `EpochSolver`."""
+    """Online gradient descent along the exponential loss, with one step per row and epoch (Kotlowski and others, ICML 2011).
+
+    Parameters
+    ----------
+    eta, epochs
+        As for `EpochSolver`.
+    """
 
     name = "uni-exp"
     objective = "univariate"
@@ -272,10 +337,21 @@ class UniExp(EpochSolver):
     exponential = True
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
-        """Return the function that evaluates weights, and the steps.
+        """Return the function that evaluates weights, and the steps of an epoch.
 
-        Their default length is 1 over the largest curvature of a row's square loss, so that steps cannot diverge; a quarter for
-        the exponential, which has no largest curvature: it grows with negative margins.
+        For the square loss, the default step length is 1 over the largest curvature of a row's loss, so that steps cannot
+        diverge. The exponential loss has no largest curvature, because it grows with negative margins. Its default is a quarter
+        of that length.
+
+        Parameters
+        ----------
+        blocks, lam, seed
+            As for `EpochSolver.prepare`.
+
+        Returns
+        -------
+        evaluate : callable
+        epoch : Epoch
         """
         problem, n = UnivariateProblem(blocks, lam, exponential=self.exponential), blocks.n_samples
         weights = blocks.weight_neg, blocks.weight_pos
@@ -288,23 +364,40 @@ class UniExp(EpochSolver):
 
 
 class UniSqu(UniExp):
-    """Online gradient descent along the square loss; the parameters are those of `EpochSolver`."""
+    """Online gradient descent along the square loss, with one step per row and epoch (Kotlowski and others, ICML 2011).
+
+    Parameters
+    ----------
+    eta, epochs
+        As for `EpochSolver`.
+    """
 
     name = "uni-squ"
     exponential = False
 
 
 class UnivariateLBFGS(Solver):
-    """L-BFGS on the exponential loss until the gap is at most `tol`; it counts all rows in each round."""
+    """L-BFGS on the exponential loss until the gap is at most `tol`. Each round uses all rows."""
 
     name = "lbfgs"
     objective = "univariate"
     accepts_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: ndarray | None = None) -> Iterator[Round]:
-        """Yield the weights, each better than the last. Each point that was evaluated is a pass.
+        """Yield the rounds of a fit, each with better weights than the one before. Each point that is evaluated takes a pass.
 
-        Both classes must be there. Where the losses at `start` overflow it is taken as zero.
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, of both classes.
+        lam : float
+            The regularisation strength.
+        start : ndarray of shape (n_features,), optional
+            The weights to start from. If the losses there overflow, the fit starts from zero.
+
+        Yields
+        ------
+        Round
         """
         problem, zero, passes = UnivariateProblem(blocks, lam, exponential=True), np.zeros(blocks.n_features), 1
         first, bound = problem.evaluate(zero if start is None else start.astype(np.float64)), (0.0, 0.0)
@@ -346,16 +439,16 @@ class UnivariateProblem:
             variance, covariance_w = within_class_covariance(blocks, moments, w)
             miss = 1.0 - 0.5 * float(w @ moments.difference)
             return 0.5 * variance + miss * miss, covariance_w - miss * moments.difference
-        # The root of the product of the mean losses of the classes.
+        # The minimum over b is the root of the product of the mean losses of the classes.
         sums = blocks.sum(_exponential_sums, w, (blocks.weight_neg, blocks.weight_pos))
         value = float(np.sqrt(sums["pos"] * sums["neg"]))
         return value, 0.5 * value * (sums["slope_pos"] / sums["pos"] + sums["slope_neg"] / sums["neg"])
 
     def round(self, point: Point, passes: int) -> Round:
-        """Return a point with the bound that its gradient gives, and bounds on the rounding errors of both.
+        """Return a point with the lower bound that its gradient gives, and bounds on the rounding errors of both.
 
-        The relative error of the exponential is that of the score and of the sum. That of the square, where it is a share of a
-        score which is at most 1 + the root of the value, is at most twice as large.
+        For the exponential, the relative error is that of the score and of the sum. For the square, the error is a share of a
+        score, which is at most 1 plus the root of the value. So it is at most twice as large.
         """
         w, primal, lam, rounding = point.w, point.value, self.lam, self.rounding
         with np.errstate(all="ignore"):

@@ -1,8 +1,8 @@
-"""Steps on the margin-mean objective: by values of the loss along a few random directions, and by variance-reduced gradients.
+"""Steps on the margin-mean objective: zeroth-order steps along a few random directions, and variance-reduced gradient steps.
 
-Within a zeroth-order round all rows share the directions. So the weights stay in the subspace that these span and have a few
-coordinates c there. A row's score is ``scores[i] + moves[i] @ c``, where ``moves[i]`` are its inner products with the directions.
-They are computed once per round, however many steps are taken. A variance-reduced step costs one inner product.
+In a zeroth-order round, all rows share the directions. So the weights stay in the subspace that the directions span, and have a
+few coordinates c there. The score of a row is ``scores[i] + moves[i] @ c``, where ``moves[i]`` are its inner products with the
+directions. These are computed once per round, however many steps are taken. A variance-reduced step costs one inner product.
 """
 
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class RowsInPlane(NamedTuple):
     moves : ndarray of shape (n_rows, n_directions), float64
         Inner products of the rows with the directions.
     scores : ndarray of shape (n_rows,), float64
-        At c = 0.
+        The scores at c = 0.
     y : ndarray of shape (n_rows,), int8
         Labels, -1 or +1.
     weight : ndarray of shape (n_rows,), float64
@@ -78,7 +78,7 @@ class Plane(NamedTuple):
     slopes : ndarray of shape (n_directions,), float64
         Slopes of the whole function at c = 0; only read with variance reduction.
     lam1, lam2, mu : float
-        Float.
+        The weights of the margin mean and of the loss, and the distance at which the loss is evaluated.
     """
 
     gram: np.ndarray
@@ -100,8 +100,8 @@ def steps_along(rows, plane, before, n_steps, seed, c):
     Parameters
     ----------
     rows : RowsInPlane
-    plane
-        Plane.
+    plane : Plane
+        The subspace.
     before, n_steps : int
     seed : int
     c : ndarray of shape (n_directions,), float64
@@ -129,7 +129,7 @@ def steps_along(rows, plane, before, n_steps, seed, c):
 
 @kernel
 def draw_integers(seed, n, out):
-    """Write independent uniform integers from 0, ..., n - 1 into out, int64 of shape (n_steps,)."""
+    """Write independent integers, which are uniform on 0, ..., n - 1, into out, int64 of shape (n_steps,)."""
     state = u64(seed)
     for k in range(out.shape[0]):
         state, out[k] = below(state, n)
@@ -161,18 +161,26 @@ class MarginRows(NamedTuple):
 def svrg_steps(rows, places, drawn, margins, steps, z):
     """Take variance-reduced steps of length 1 / (k + 1), k = before + 1, before + 2, ..., from the weights w to::
 
-        w + (z - n_steps v) / (before + n_steps + 1),    v the gradient at w.
+        w + (z - n_steps v) / (before + n_steps + 1),    where v is the gradient at w.
 
     All steps have the same factor at the end, because apart from the loss the function is a quadratic of curvature 1, which
-    shrinks the earlier steps. A step only adds to z if the slope of its row's loss differs from the slope at w.
+    shrinks the earlier steps. A step adds to z only if the slope of its row's loss differs from the slope at w.
 
-    `rows`: DenseRows or CsrRows.
-    `places`, of shape (n,), int64: position in `rows` of the row of each step.
-    `drawn`, of shape (n,), int64: position in the block of the row of each step.
-    `margins`: MarginRows.
-    `steps`, tuple: `lam2`, float; `before`, int; and the number of steps from w taken before, as the steps may be taken in
-        parts.
-    `z`, of shape (n_features,), float64: updated; 0 before the first step.
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        The rows.
+    places : ndarray of shape (n,), int64
+        The position in `rows` of the row of each step.
+    drawn : ndarray of shape (n,), int64
+        The position in the block of the row of each step.
+    margins : MarginRows
+        The scores and labels of the block's rows.
+    steps : tuple (float, int, int)
+        `lam2`, `before`, and the number of steps that have been taken from w before, because steps may be taken in several
+        calls.
+    z : ndarray of shape (n_features,), float64
+        The sum of the steps, which is updated. It is 0 before the first step.
     """
     (scores, along, y, weight, first), (lam2, before, done) = margins, steps
     for t in range(drawn.shape[0]):

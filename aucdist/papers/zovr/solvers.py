@@ -8,13 +8,13 @@ with D_i = n_neg / n_pos for positives and n_pos / n_neg for negatives. With c t
 
     F(w) = |w - lam1 c|^2 / 2 + lam2 mean of loss(y_i w.x_i) - lam1^2 |c|^2 / 2,
 
-a support vector machine that shrinks its weights towards lam1 c instead of 0. The last term is the same for all w. It is left
-out, so that the objective is never negative. The objective is strongly convex, and for any a_i in [0, 1]
+which is a support vector machine that shrinks its weights towards lam1 c instead of 0. The last term is the same for all w. It
+is left out, so that the objective is never negative. The objective is strongly convex, and for any a_i in [0, 1]
 
     lam2 mean of a_i (1 - lam1 y_i c.x_i) - lam2^2 |mean of a_i y_i x_i|^2 / 2
 
-is a lower bound on it. With `gram`, a row holds its inner products with all rows, in the order of the blocks, the weights are the
-rows' coefficients alpha, and |w|^2 is alpha' G alpha. A `KernelBlock` computes such rows when they are needed.
+is a lower bound on it. With `gram`, a row holds its inner products with all rows, in the order of the blocks, the weights are
+the rows' coefficients alpha, and |w|^2 is alpha' G alpha. A `KernelBlock` computes such rows when they are needed.
 
 The solvers are after Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing
 University of Aeronautics & Astronautics 51(5), 2019), algorithms 3 and 4. Each outer round draws directions u uniformly on the
@@ -24,12 +24,12 @@ Its length is 1 / (k + 1), k = 1, 2, ... (the paper's loop over k = 1, ..., K - 
 the estimate has no factor n_features. The paper's T is `n_outer`, and its w_t are the weights after a round.
 
 The paper draws a set of directions and picks one in each outer round, perhaps another one for each row. Here all rows share the
-direction: with one for each row, the objective rose from round to round in trials with a kernel. With `n_directions` above 1 an
-estimate is the mean over several directions. A row's difference along a direction costs one inner product, whatever the number of
-steps (`aucdist.papers.zovr.kernels`); the penalty needs none.
+direction. With one direction for each row, the objective rose from round to round in trials with a kernel. With `n_directions`
+above 1 an estimate is the mean over several directions. A row's difference along a direction costs one inner product, whatever
+the number of steps (`aucdist.papers.zovr.kernels`); the penalty needs none.
 
 The paper trains the methods it compares with by what is `ZOSGD` here: the same steps without variance reduction, whose length
-keeps falling from round to round. `SVRG`, first-order, is to compare the zeroth-order solvers with: it is after Johnson &
+keeps falling from round to round. `SVRG` is a first-order solver to compare the zeroth-order ones with. It is after Johnson &
 Zhang, "Accelerating stochastic gradient descent using predictive variance reduction" (NIPS 2013), except for the step length.
 The loss is not smooth, so constant steps would not converge. The steps have length 1 / (k + 1), where k continues from round to
 round. With a kernel, a step goes along the gradient in feature space: it changes the coefficient of its row and shrinks all
@@ -77,13 +77,12 @@ N_DIRECTIONS = 30
 
 @frozen
 class MarginMemory:
-    """The scores of a block's rows between rounds, and their constant parts of the objective.
-
-    `y`, of shape (n_rows,), int8.
+    """The scores of a block's rows between rounds, and the parts of the objective that do not change.
 
     Parameters
     ----------
-    y : ndarray
+    y : ndarray of shape (n_rows,), int8
+        Labels, -1 or +1.
     share : ndarray of shape (n_rows,), float64
         The weight of the row in the mean over all rows.
     pull : ndarray of shape (n_rows,), float64
@@ -158,8 +157,9 @@ def evaluate_margins(
     vector : ndarray
         The step along the directions whose products the block keeps, or the weights if it keeps none.
     lam1 : float
+        The weight of the margin mean.
     offset : ndarray or None
-        Alpha - lam1 c with `gram`, else None.
+        ``alpha - lam1 c`` with `gram`, otherwise None.
     """
     scores = memory.scores + memory.moves @ vector if memory.moves.shape[1] else block.scores(vector)
     memory = replace(memory, scores=scores, moves=NO_MATRIX, slopes=NO_MATRIX)
@@ -177,7 +177,10 @@ def evaluate_margins(
 
 
 def combined(block: Block, memory: MarginMemory, coefs: ndarray) -> Any:
-    """Return the sum of the rows times their coefficients; with `gram` a list of the coefficients, which merges by appending."""
+    """Return the sum of the rows times their coefficients.
+
+    With `gram`, return a list of the coefficients, which merges by appending.
+    """
     return block.sums(coefs) if memory.first < 0 else [coefs]
 
 
@@ -185,19 +188,31 @@ def combined(block: Block, memory: MarginMemory, coefs: ndarray) -> Any:
 
 
 class MarginMeanProblem:
-    """The margin-mean objective and the current weights of a descent on it, 0 at first.
+    """The margin-mean objective, and the current weights of a descent, which are 0 at first.
 
-    `blocks`: they must hold both classes.
-    `gram`: whether the rows are those of a Gram matrix.
-    `blocks`: the blocks, with separate memories.
-    `centre`, of shape (size,), float64: c; size is n_features, and n_samples with `gram`.
-    `w`, of shape (size,), float64: the current weights; the solver updates them.
-    `cut`, of shape (size,), float64: the vector of the last dual point: the mean of y x over all rows, where rows with a margin
-        of 1 or more count as 0.
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows, of both classes.
+    lam1, lam2 : float
+        The weights of the margin mean and of the loss.
+    gram : bool
+        Whether the rows are those of a Gram matrix.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        The blocks, with separate memories.
+    centre : ndarray of shape (size,), float64
+        The vector c, where size is n_features, or n_samples with `gram`.
+    w : ndarray of shape (size,), float64
+        The current weights, which the solver updates.
+    cut : ndarray of shape (size,), float64
+        The vector of the last dual point: the mean of y x over all rows, where rows with a margin of 1 or more count as 0.
     """
 
     def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, gram: bool = False):
-        # values of a Gaussian kernel are at most 1
+        # The values of a Gaussian kernel are at most 1.
         self.rounding = Rounding.of_ones(blocks) if gram else Rounding.of(blocks)
         self.blocks, self.lam1, self.lam2, self.gram = blocks.without_memory(), lam1, lam2, gram
         sizes = [info.n_samples for info in blocks.infos]
@@ -209,14 +224,14 @@ class MarginMeanProblem:
         self._bound, self._points, self._drift = (0.0, 0.0), Bundle(len(self.centre)), 0.0
 
     def evaluate(self, vector: ndarray) -> Summary:
-        """Return what `evaluate_margins` returns at the current weights; `vector` is as it takes it."""
+        """Return what `evaluate_margins` returns at the current weights. `vector` is the argument of this function."""
         offset = self.w - self.lam1 * self.centre if self.gram else None
         return self.blocks.reduce(evaluate_margins, vector, self.lam1, offset)
 
     def move(self, step: ndarray, directions: ndarray) -> None:
         """Move the weights along directions, as the blocks move their scores.
 
-        What rounding adds to the scores' distance from those at the weights stays, even if the weights become smaller again.
+        Rounding errors of the moved scores stay, even if the weights become smaller again.
         """
         rounding, before = self.rounding, self.rounding.largest_score(self.w)
         way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
@@ -231,7 +246,7 @@ class MarginMeanProblem:
         square = summary["square"] if self.gram else float(offset @ offset)
         primal = float(0.5 * square + lam2 * summary["loss"])
         image = self.cut = self._joined(summary["cut"])
-        # a bound on the rounding error of the best combination's value, whose heights are no worse than this one's
+        # This bounds the rounding error of the value of the best combination.
         if self.gram:
             image = self._joined(self.blocks.sum(send_products, self.cut))
             across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
@@ -242,10 +257,10 @@ class MarginMeanProblem:
         bound_error = lam2 * (rounding.over_rows * active + lam1 * across) + lam2**2 * self._square_error(self.cut, 0.5)
         self._points.add(lam2 * (active - lam1 * float(self.centre @ image)), lam2 * self.cut, lam2 * image)
         self._bound = higher(self._bound, (self._points.best_value(), bound_error))
-        # a bound on the rounding error of the objective: scores are sums of moves, and c is a weighted sum of rows
+        # This bounds the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows.
         score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.largest_score(self.w) + self._drift
         loss_error = lam2 * (score + 2.0 * rounding.over_rows * float(summary["loss"]))
-        # the minimum can be 0, for which no relative gap is defined
+        # The minimum can be 0, for which no relative gap is defined.
         least = float(np.finfo(np.float64).tiny)
         return Round(
             self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
@@ -253,12 +268,12 @@ class MarginMeanProblem:
         )  # fmt: skip
 
     def _square_error(self, v: ndarray, total: float) -> float:
-        """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""
+        """Return a bound on the error of |v|^2 / 2, if sums of rows in v have coefficients that add up to at most `total`."""
         rounding = self.rounding
         if self.gram:
             size = float(np.abs(v).sum())
             return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
-        # the coefficients of c add up to at most 1 in each class
+        # The coefficients of c add up to at most 1 in each class.
         return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
 
     def _joined(self, parts: Any) -> ndarray:
@@ -272,9 +287,9 @@ class MarginSolver(Solver):
     Parameters
     ----------
     n_outer : int, default=100
-        Rounds: the paper's T.
+        The number of rounds, the paper's T.
     n_inner : int or None, default=None
-        Steps in each round; None for as many as there are rows, in each block for as many as it has.
+        The number of steps in each round. None means as many as there are rows, in each block as many as it has.
     """
 
     objective = "margin mean"
@@ -285,19 +300,38 @@ class MarginSolver(Solver):
 
     @abstractmethod
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
-        """Move the problem's weights by the steps of a round; return what `evaluate_margins` returns there, and the passes."""
+        """Move the weights of the problem by the steps of a round, and return the result of `evaluate_margins` there, and the passes.
+
+        Parameters
+        ----------
+        problem : MarginMeanProblem
+            The objective and the current weights.
+        seeds : tuple (int, int)
+            The seed of the fit, and the number of the round.
+
+        Returns
+        -------
+        summary : Summary
+        passes : float
+        """
 
     def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
-        """Yield the start, which is 0, then the weights after each round, with their exact objective and its lower bound.
+        """Yield the start, which is 0, and then the weights after each round, with their exact objective and its lower bound.
 
         Parameters
         ----------
         blocks : Blocks
-            They must hold both classes.
+            The rows, of both classes.
         lam1, lam2 : float
-            Weights of the margin mean, at least 0, and of the loss, above 0.
+            The weights of the margin mean, at least 0, and of the loss, above 0.
+        seed : int
+            The seed of everything that is drawn at random.
         gram : bool
             Whether the rows are those of a Gram matrix.
+
+        Yields
+        ------
+        Round
         """
         problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
         yield problem.round(problem.evaluate(problem.w), 1.0)
@@ -312,9 +346,9 @@ class MarginSolver(Solver):
 def project_on_directions(
     block: Block, memory: MarginMemory, shape: tuple[int, int], seed: int, mu: float, reduced: bool
 ) -> tuple[MarginMemory, Summary]:
-    """Keep the inner products of the rows with the round's directions.
+    """Keep the inner products of the rows with the directions of the round.
 
-    With variance reduction the slopes of each row's loss along the directions are kept, too, and their means returned.
+    With variance reduction, the slopes of each row's loss along the directions are also kept, and their means are returned.
     """
     directions = random_directions(shape, seed)
     products = block.scores(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
@@ -340,7 +374,8 @@ def inner_steps(
     n_steps = len(memory.share) if n_inner is None else n_inner
     if len(memory.share):
         seed, outer = seeds
-        # With variance reduction the step lengths start anew in each round. Without, only ever shorter steps reduce the noise.
+        # With variance reduction, the step lengths start again in each round. Without it, only ever shorter steps reduce the
+        # noise.
         before = 0 if len(memory.slopes) else (outer - 1) * n_steps
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
         steps_along(rows, plane, before, n_steps, block_seed(seed, outer, number), c)
@@ -351,7 +386,7 @@ def inner_steps(
 
 
 def random_directions(shape: tuple[int, int], seed: int) -> ndarray:
-    """Return the directions of a round, independent uniform points of the unit sphere as rows: float64, (n_directions, size)."""
+    """Return the directions of a round: independent uniform points of the unit sphere, float64 of shape (n_directions, size)."""
     directions = np.empty(shape)
     fill_directions(seed, directions)
     return directions / np.linalg.norm(directions, axis=1, keepdims=True)
@@ -359,17 +394,17 @@ def random_directions(shape: tuple[int, int], seed: int) -> ndarray:
 
 @keyword_parameters(mu=above_0(), n_directions=count(optional=True))
 class ZOVR(MarginSolver):
-    """The paper's variance-reduced steps by values of the loss.
+    """The paper's variance-reduced steps by values of the loss (Lu, Zhang & Cai, 2019, algorithms 3 and 4).
 
     Parameters
     ----------
     mu : float, default=0.1
-        How far from the weights the loss is looked at.
+        The distance from the weights at which the loss is evaluated.
     n_directions : int or None, default=None
-        Directions in each round, over which estimates are averaged; the paper's is 1, None is 30 or the number of weights if
-        that is less.
+        The number of directions in each round, over which estimates are averaged. The paper's is 1. None means 30, or the
+        number of weights if that is less.
     n_outer, n_inner
-        As of `MarginSolver`.
+        As for `MarginSolver`.
     """
 
     name = "zovr"
@@ -380,10 +415,21 @@ class ZOVR(MarginSolver):
     n_directions: int | None = None
 
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
-        """Move the weights by the steps of a round, which takes half a pass for each direction, and half a pass for the bound."""
+        """Move the weights by the steps of a round, which takes half a pass for each direction, and half a pass for the bound.
+
+        Parameters
+        ----------
+        problem, seeds
+            As for `MarginSolver.move`.
+
+        Returns
+        -------
+        summary : Summary
+        passes : float
+        """
         blocks, size = problem.blocks, len(problem.w)
         shape = (min(N_DIRECTIONS, size) if self.n_directions is None else self.n_directions, size)
-        # The seed after those of the blocks.
+        # This seed follows those of the blocks.
         common = block_seed(*seeds, blocks.n_blocks)
         directions = random_directions(shape, common)
         projected = blocks.reduce(project_on_directions, shape, common, self.mu, self.reduced)
@@ -399,9 +445,14 @@ class ZOVR(MarginSolver):
 
 
 class ZOSGD(ZOVR):
-    """Plain steps by values of the loss, each by the estimate of a single row. The parameters are those of `ZOVR`.
+    """Plain steps by values of the loss, each by the estimate of a single row.
 
     The directions are drawn once per round, so that a step need not read rows.
+
+    Parameters
+    ----------
+    mu, n_directions, n_outer, n_inner
+        As for `ZOVR`.
     """
 
     name = "zo-sgd"
@@ -430,14 +481,31 @@ def svrg_round(
 
 
 class SVRG(MarginSolver):
-    """Variance-reduced steps along gradients; the only one that usually reaches `tol`. The parameters are those of
-    `MarginSolver`."""
+    """Variance-reduced steps along gradients (Johnson & Zhang, NIPS 2013). This is the only solver that usually reaches `tol`.
+
+    Parameters
+    ----------
+    n_outer, n_inner
+        As for `MarginSolver`.
+    """
 
     name = "svrg"
 
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
-        """Move the weights by the steps of a round, which takes one and a half passes, and half a pass for every n_samples
-        steps."""
+        """Move the weights by the steps of a round.
+
+        A round takes one and a half passes, and half a pass for every n_samples steps.
+
+        Parameters
+        ----------
+        problem, seeds
+            As for `MarginSolver.move`.
+
+        Returns
+        -------
+        summary : Summary
+        passes : float
+        """
         blocks, n = problem.blocks, problem.blocks.n_samples
         slope = problem.w - problem.lam1 * problem.centre - problem.lam2 * problem.cut
         problem.w = problem.w + blocks.reduce(svrg_round, slope, problem.lam2, self.n_inner, seeds)
