@@ -24,10 +24,11 @@ SIGNS = {
         "sum": "N-ARY SUMMATION", "int": "INTEGRAL", "cdot": "DOT OPERATOR",
         "le": "LESS-THAN OR EQUAL TO", "ge": "GREATER-THAN OR EQUAL TO",
         "in": "ELEMENT OF", "to": "RIGHTWARDS ARROW", "times": "MULTIPLICATION SIGN", "dots": "HORIZONTAL ELLIPSIS",
-        "lVert": "DOUBLE VERTICAL LINE", "rVert": "DOUBLE VERTICAL LINE", "lvert": "VERTICAL LINE", "rvert": "VERTICAL LINE",
+        "lVert": "DOUBLE VERTICAL LINE", "rVert": "DOUBLE VERTICAL LINE",
         "quad": "EM SPACE", ",": "THIN SPACE", "{": "LEFT CURLY BRACKET", "}": "RIGHT CURLY BRACKET",
     }.items()
-}  # fmt: skip
+} | dict.fromkeys(("lvert", "rvert"), "&#124;")  # fmt: skip
+"""A vertical line is written as an entity, because the character itself would end a cell of a table."""
 PLAIN = {"-": "\N{MINUS SIGN}", "'": "\N{PRIME}", "*": "\N{ASTERISK OPERATOR}"}
 """Signs that are drawn as others; two asterisks of a paragraph would be emphasis in Markdown."""
 WORDS = ("max", "min", "log", "exp", "sign", "arg")

@@ -20,7 +20,7 @@ from typing import Any
 PAGES = Path(__file__).resolve().parent / "pages"
 REFERENCE = PAGES / "reference"
 REGION = re.compile(r"^(<!-- (#+) ([\w.]+):([\w,\s]+)-->\n).*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
-SIGNATURE_WIDTH = 88
+SIGNATURE_WIDTH = 100
 """Longer signatures have a line for each parameter."""
 
 TYPED = ("Returns", "Raises", "Warns")

@@ -39,5 +39,6 @@ def test_the_formulae_of_all_pages_are_well_formed() -> None:
     for file in (DOCS / "pages").rglob("*.md"):
         for formula in re.findall(r"<math.*?</math>", formulae.with_formulae(file.read_text(encoding="utf-8"))):
             ElementTree.fromstring(formula)
+            assert "|" not in formula, "it would end a cell of a table"
             count += 1
     assert count > 20
