@@ -396,12 +396,12 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[ndarray, Block
         taken = np.where(values.any(axis=1), np.argmax(values != 0, axis=1), -1).astype(np.float64)
     else:
         taken = values[:, 0]
-    others = np.setdiff1d(np.arange(block.n_features), at)
-    remaining = {key: value for key, value in schema.categories.items() if key != name}
-    return taken, block.with_X(block.X[:, others]), replace(schema.without(names), categories=remaining)
+    rest = block.with_X(block.X[:, np.setdiff1d(np.arange(block.n_features), at)])
+    categories = {key: value for key, value in schema.categories.items() if key != name}
+    return taken, rest, replace(schema.without(names), categories=categories)
 
 
-def codes(values: ndarray) -> ndarray:
+def factorize(values: ndarray) -> ndarray:
     """Return a number for each row, which is the same for equal values. Each row with NaN is a group of its own.
 
     Parameters
@@ -416,8 +416,8 @@ def codes(values: ndarray) -> ndarray:
     return np.unique(values, return_inverse=True, equal_nan=False)[1].astype(np.int64)
 
 
-def names_of_codes(values: ndarray, schema: Schema, name: str) -> list[str]:
-    """Return the names of the values of a column, indexed by the numbers that `codes` gives them.
+def names_of_numbers(values: ndarray, schema: Schema, name: str) -> list[str]:
+    """Return the names of the values of a column, indexed by the numbers that `factorize` gives them.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ def duplicates(block: Block) -> ndarray:
     -------
     ndarray of shape (n_samples,), int64
     """
-    return codes(digests_of(block))
+    return factorize(digests_of(block))
 
 
 def digests_of(block: Block) -> ndarray:

@@ -290,8 +290,8 @@ def read_version(url: str) -> tuple[Store, Change | None]:
     InputError
         If the store is damaged, or has no such version.
     """
-    place, number = split_store_url(url)
-    store = read_store(place)
+    location, number = split_store_url(url)
+    store = read_store(location)
     return store, store.version(number) if number and store.current else store.current
 
 

@@ -23,7 +23,7 @@ from aucdist.metrics.probability import brier, reliability
 from aucdist.model import MODEL_FILE, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import certificate_text, point_rows, render_template
-from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, config_of
+from flows.config.loading import FileOption, FolderArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
 from flows.progress import RunObserver
 from flows.run_folder.folder import CONFIG, GROUP_PREFIX, SCORES, configuration_of, digests, read_metrics, read_scores
@@ -37,7 +37,7 @@ LEAST_PART = 0.1
 class AuditConfig(Strict):
     """A run to report on, or to repeat."""
 
-    run: PlaceArgument
+    run: FolderArgument
     """The folder of a run of `aucdist train`: a path or a URL."""
     verify: bool = False
     """Train again and compare digests. This writes no page."""

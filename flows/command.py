@@ -160,8 +160,8 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
         key = "data" if note.data else name
         if note.data:
             about |= {"metavar": "DATA"} if note.flag else {"help": DATA, "required": note.required}
-        if note.place:
-            arguments[note.place] = click.Argument([key], nargs=-1 if list in kinds else 1, **about)
+        if note.position:
+            arguments[note.position] = click.Argument([key], nargs=-1 if list in kinds else 1, **about)
         else:
             if bool in kinds:
                 about["is_flag"] = True
@@ -179,7 +179,9 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
 def flags_of(model: "type[BaseModel]") -> dict[str, str]:
     """Return the option that gives each field which is not an argument."""
-    return {name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.place}
+    return {
+        name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.position
+    }
 
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:

@@ -119,7 +119,7 @@ class Run:
 class CompareConfig(Strict):
     """Runs to compare on the same test rows."""
 
-    runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")]
+    runs: Annotated[list[str], Cli(position=1, metavar="RUN RUN ...")]
     """Run folders (paths or URLs), or versions in model stores. Other folders are skipped."""
     output: Annotated[str, Cli(metavar="URL")] = "comparisons"
     """The folder or URL below which the folder of the report is made."""
@@ -290,7 +290,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
             estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
         estimates["average_precision"] = average_precision_interval(run.counts)
     for name in BY_BOOTSTRAP:
-        estimates[name] = bootstrap_interval(run.counts, NAMED_METRICS[name].of, n_resamples=RESAMPLES)
+        estimates[name] = bootstrap_interval(run.counts, NAMED_METRICS[name].evaluate, n_resamples=RESAMPLES)
     row = _about(run) | {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
     row["warnings"] = list(dict.fromkeys([*row["warnings"], *(sentence(str(warning.message)) for warning in caught)]))
     return row | {"decisions": run.about.get("operating_point") or point_of(run.counts, 0.0, {}, "test", None)}

@@ -48,7 +48,7 @@ class ShowConfig(Strict):
 class FetchConfig(Strict):
     """Data sets of the catalog that are downloaded."""
 
-    names: Annotated[Names, Cli(place=1)]
+    names: Annotated[Names, Cli(position=1)]
     """The names of data sets of the catalog."""
     mirror: UrlOption = None
     """A folder or URL with a copy of the files, under the same names as below AUCDIST_DATA. By default they are
@@ -58,7 +58,7 @@ class FetchConfig(Strict):
 class VerifyConfig(Strict):
     """Data sets that are read and checked."""
 
-    names: Annotated[TextList, Cli(place=1)]
+    names: Annotated[TextList, Cli(position=1)]
     """Data sets of the catalog, or folders or URLs of shards. By default all that are on this machine are checked."""
     cluster: ClusterOption
     """Where the rows are read: a file in configs/cluster, or a path. By default it is this process."""
@@ -123,8 +123,8 @@ def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
             total = "" if stated is None else f" of {stated / 2**20:,.1f}"
             observer.tasks(number, len(config.names), best=f"{n_bytes / 2**20:,.1f}{total} MiB")
 
-        places, fetched = fetch(name, config.mirror or "", received)
-        result[name] = {"files": places, "fetched": fetched}
+        paths, fetched = fetch(name, config.mirror or "", received)
+        result[name] = {"files": paths, "fetched": fetched}
         observer.tasks(number + 1, len(config.names))
     return result
 
@@ -180,7 +180,7 @@ def check_no_faults(result: dict[str, list[str]]) -> None:
 class ShardConfig(DataRef):
     """A data set to be written as shards."""
 
-    target: Annotated[PathOrUrl, Cli(place=3)]
+    target: Annotated[PathOrUrl, Cli(position=3)]
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""

@@ -21,7 +21,7 @@ from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import AtLeastOne, Cli, CopyOption, CountOption, FileOption, PlaceArgument, TextList
+from flows.config.loading import AtLeastOne, Cli, CopyOption, CountOption, FileOption, FolderArgument, TextList
 from flows.progress import RunObserver
 from flows.score import lines_of_values
 
@@ -40,7 +40,7 @@ SHARED = 0.2
 class ExplainConfig(UnlabelledRef):
     """Rows whose scores are explained feature by feature."""
 
-    model: PlaceArgument
+    model: FolderArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     rows: CountOption = None
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""

@@ -13,7 +13,7 @@ from aucdist.export.cards import CARD_SUFFIXES, card_rows, losses_of_card
 from aucdist.model import load_model, load_two_classes, model_folder
 from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
-from flows.config.loading import AtLeastTwo, Cli, FileOption, PlaceArgument, Strict, Text, TextList
+from flows.config.loading import AtLeastTwo, Cli, FileOption, FolderArgument, Strict, Text, TextList
 from flows.progress import RunObserver
 from flows.rows.source import open_source
 from flows.run_folder.folder import CONFIG, METRICS, data_config, read_metrics
@@ -26,7 +26,7 @@ SCALING = vars(Scaling())
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
-    model: PlaceArgument
+    model: FolderArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     to: Annotated[str, Cli(metavar="|".join(TARGETS))]
     """The format: a graph for ONNX runtimes, a query in SQL, a JSON file, or a scorecard of whole points."""

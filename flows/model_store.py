@@ -14,14 +14,14 @@ from flows.config.loading import Cli, Strict
 class StoreConfig(Strict):
     """A model store."""
 
-    store: Annotated[str, Cli(place=1, metavar="STORE")]
+    store: Annotated[str, Cli(position=1, metavar="STORE")]
     """The model store: a folder or URL."""
 
 
 class RollbackConfig(Strict):
     """A model store, and the version to go back to."""
 
-    store: Annotated[str, Cli(place=1, metavar="STORE")]
+    store: Annotated[str, Cli(position=1, metavar="STORE")]
     """The model store. URL@2 goes back to version 2; without @, it is the version that was replaced last."""
 
 

@@ -25,7 +25,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep_decision, promote, read_store, remove_old_versions
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
-from flows.config.loading import BelowOne, Cli, CountOption, PlaceArgument, Strict
+from flows.config.loading import BelowOne, Cli, CountOption, FolderArgument, Strict
 from flows.mlflow_registry import MODELS_SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import (
@@ -49,9 +49,9 @@ SURELY = 0.001
 class PromoteConfig(Strict):
     """A run whose model is to be put into use."""
 
-    run: PlaceArgument
+    run: FolderArgument
     """A run folder: a path or a URL."""
-    store: Annotated[Location, Cli(place=2, metavar="STORE")]
+    store: Annotated[Location, Cli(position=2, metavar="STORE")]
     """The model store: a folder or URL, which is created if it does not exist; or models:/NAME in MLflow."""
     condition: Annotated[
         Literal["better", "not-worse", "always"], Cli(flag="--if", metavar="better|not-worse|always")

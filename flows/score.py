@@ -10,16 +10,16 @@ from aucdist.report.text import ends_text, number_text
 from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CopyOption, Natural, PathOrUrl, PlaceArgument
+from flows.config.loading import Cli, CopyOption, FolderArgument, Natural, PathOrUrl
 from flows.progress import RunObserver
 
 
 class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
-    model: PlaceArgument
+    model: FolderArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
-    output: Annotated[PathOrUrl, Cli(place=3)]
+    output: Annotated[PathOrUrl, Cli(position=3)]
     """A folder or URL for the scores. It has to be empty, or to have scores of the same model and data."""
     top: Natural = 0
     """For a model of several classes: also write columns that name this many of the most likely classes."""

@@ -15,7 +15,7 @@ from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content, mod
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import point_rows, render_template
 from aucdist.store import promote, read_version
-from flows.config.loading import PlaceArgument, UrlOption, yaml_text
+from flows.config.loading import FolderArgument, UrlOption, yaml_text
 from flows.config.model import OperatingPointConfig
 from flows.run_folder.folder import (
     CONFIG,
@@ -44,7 +44,7 @@ NOT_MOVED = (
 class ThresholdConfig(OperatingPointConfig):
     """A trained model, and what its threshold is to meet."""
 
-    model: PlaceArgument
+    model: FolderArgument
     """A run folder, a model store, or a version in a store, such as store@3: a folder or URL."""
     output: UrlOption = None
     """The folder or URL below which the new run folder is made. By default it is made next to the run."""

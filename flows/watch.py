@@ -30,7 +30,7 @@ from aucdist.store import lease, read_version
 from flows.compute.clusters import Workers, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, batch_name, source_of
-from flows.config.loading import Cli, FileOption, Name, PlaceArgument, Strict, UrlOption
+from flows.config.loading import Cli, FileOption, FolderArgument, Name, Strict, UrlOption
 from flows.progress import RunObserver
 from flows.run_folder.folder import (
     METRICS,
@@ -51,9 +51,9 @@ _model_at = functools.lru_cache(maxsize=2)(load_with_seen)
 class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
-    model: PlaceArgument
+    model: FolderArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
-    data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = None
+    data: Annotated[UnlabelledRef | None, Cli(position=2, data=True)] = None
     """The rows of the batch. They need no label."""
     scores: UrlOption = None
     """The scores of these rows, as `aucdist score` writes them. By default the rows are scored."""

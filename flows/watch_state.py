@@ -283,15 +283,15 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     classes = {*model.schema.positive, *model.schema.negative}
     cells = [None if pd.isna(value) else str(value).strip() for value in values]
     known = np.array([c is not None and (c in classes or not PLAIN.is_missing(c)) for c in cells], dtype=bool)
-    codes, texts = pd.factorize(values[known].astype(str))
-    label_codes = Labels.of(codes, list(texts), topics=model.topics)
+    class_numbers, texts = pd.factorize(values[known].astype(str))
+    labels_of_rows = Labels.of(class_numbers, list(texts), topics=model.topics)
     if not model.classes:
-        y = label_codes.binary_labels(model.schema.positive, model.schema.negative, where)
+        y = labels_of_rows.binary_labels(model.schema.positive, model.schema.negative, where)
     else:
         if not model.topics:
             # raises an error for a class that the model does not know
-            set_numbers(label_codes, model.schema_of_labels, where)
-        y = np.array(label_codes.names, dtype=object)[label_codes.class_numbers]
+            set_numbers(labels_of_rows, model.schema_of_labels, where)
+        y = np.array(labels_of_rows.names, dtype=object)[labels_of_rows.class_numbers]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 

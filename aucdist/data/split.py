@@ -248,11 +248,11 @@ def find_split(
                     "class; add rows, or check `positive`"
                 )
             n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
-            place, numbers = n_test[k] - 1 - int(below[k]), number[stratum == k]
+            rank, numbers = n_test[k] - 1 - int(below[k]), number[stratum == k]
             if not n_test[k]:
                 limits.append(-1)
-            elif 0 <= place < len(numbers):
-                limits.append(int(np.partition(numbers, place)[place]))
+            elif 0 <= rank < len(numbers):
+                limits.append(int(np.partition(numbers, rank)[rank]))
         if len(limits) == len(counts) and all(
             limits[k] < 0 or low[k] <= limits[k] <= high[k] for k in range(len(limits))
         ):

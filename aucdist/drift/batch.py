@@ -175,11 +175,11 @@ def alarms_of(tests: list[Json], least: Json) -> list[Json]:
 
 @frozen
 class BatchCounts:
-    """The numbers of rows of a batch in the cells of a profile. Counts of several parts merge by ``+``.
+    """The numbers of rows of a batch in the bins of a profile. Counts of several parts merge by ``+``.
 
     Attributes
     ----------
-    cells : ndarray of int64
+    bins : ndarray of int64
         Rows of each cell, column by column.
     outside : ndarray of shape (n_columns,), int64
         Rows outside of the range of the training rows.
@@ -190,7 +190,7 @@ class BatchCounts:
     """
 
     rows: int
-    cells: ndarray
+    bins: ndarray
     outside: ndarray
     score: ndarray
     rare: int
@@ -212,16 +212,16 @@ class BatchCounts:
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)
         for k, column in enumerate(profile.columns):
-            cells = column.cells(values, n)
+            bin_numbers = column.bin_numbers(values, n)
             if column.kind == "numbers":
                 x = values[column.at[0]]
                 is_outside = (x < column.low) | (x > column.high)
                 outside[k] = np.count_nonzero(is_outside)
                 rare |= is_outside
-            rare |= (np.array(column.counts) < RARE_ROWS)[cells]
-            counts.append(np.bincount(cells, minlength=column.n_cells))
+            rare |= (np.array(column.counts) < RARE_ROWS)[bin_numbers]
+            counts.append(np.bincount(bin_numbers, minlength=column.n_bins))
         bins = [
-            np.bincount(bins.cells(column), minlength=len(bins.counts))
+            np.bincount(bins.bin_numbers(column), minlength=len(bins.counts))
             for bins, column in zip(profile.scores.values(), np.atleast_2d(scores.T), strict=True)
         ]
         return cls(n, np.concatenate(counts), outside, np.concatenate(bins), int(np.count_nonzero(rare)))
@@ -252,10 +252,10 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
     tests: list[Json] = []
     columns: list[Json] = []
     scores: list[Json] = []
-    place, rows, trained = 0, max(batch.rows, 1), max(profile.rows, 1)
+    start, rows, trained = 0, max(batch.rows, 1), max(profile.rows, 1)
     for k, column in enumerate(profile.columns):
-        reference, counts = np.array(column.counts), batch.cells[place : place + column.n_cells]
-        place += column.n_cells
+        reference, counts = np.array(column.counts), batch.bins[start : start + column.n_bins]
+        start += column.n_bins
         are_numbers, index = column.kind == "numbers", psi(reference, counts)
         distance, p = (kolmogorov_smirnov if are_numbers else total_variation)(reference, counts)
         tests.append(_test_row("moved", column.name, index, p))
@@ -273,15 +273,15 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
                 f"{kind}_before": share_before, "outside": outside_share,
             }
         )  # fmt: skip
-    place = 0
+    start = 0
     for name, bins in profile.scores.items():
-        reference, counts = np.array(bins.counts), batch.score[place : place + len(bins.counts)]
-        place += len(bins.counts)
+        reference, counts = np.array(bins.counts), batch.score[start : start + len(bins.counts)]
+        start += len(bins.counts)
         distance, p = kolmogorov_smirnov(reference, counts)
         index = psi(reference, counts)
         scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
         tests.append(_test_row("score" if name is None else "class score", name, index, p))
-    # the share of rows in cells with few training rows, and an upper bound on its expectation
+    # the share of rows in bins with few training rows, and an upper bound on its expectation
     before = sum(n for column in profile.columns for n in column.counts if n < RARE_ROWS)
     before = min(before + 2 * len(profile.columns), profile.rows)
     rare = {

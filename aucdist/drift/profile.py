@@ -25,7 +25,7 @@ MAX_COLUMNS = 512
 range."""
 RARE_ROWS = 20
 """The number of training rows below which a cell counts as rare."""
-MAX_CELLS = 2**16
+MAX_BINS = 2**16
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class WatchedColumn:
     counts: tuple[Count, ...] = ()
 
     @property
-    def n_cells(self) -> int:
-        """Number of cells."""
+    def n_bins(self) -> int:
+        """Number of bins."""
         return len(self.edges) + (2 if self.kind == "numbers" else 1)
 
-    def cells(self, columns: Columns, n: int) -> ndarray:
-        """Return the cell of each row."""
+    def bin_numbers(self, columns: Columns, n: int) -> ndarray:
+        """Return the number of each row's bin."""
         if self.kind == "numbers":
             out = np.empty(n, dtype=np.uint8)
             encode_column(columns[self.at[0]], edges_of(np.array(self.edges, dtype=np.float64)), 1, out)
             return out
-        cells = np.zeros(n, dtype=np.int64)
+        bin_numbers = np.zeros(n, dtype=np.int64)
         for k, (j, cut) in enumerate(zip(self.at, self.edges, strict=True)):
-            cells[columns[j] > cut] = k + 1
-        return cells
+            bin_numbers[columns[j] > cut] = k + 1
+        return bin_numbers
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class ScoreBins:
     edges: tuple[float, ...]
     counts: tuple[Count, ...]
 
-    def cells(self, scores: ndarray) -> ndarray:
-        """Return the bin of each score."""
+    def bin_numbers(self, scores: ndarray) -> ndarray:
+        """Return the number of each score's bin."""
         return np.searchsorted(self.edges, scores, side="left")
 
 
@@ -116,7 +116,7 @@ class Profile:
     n_features : int
         Columns of X.
     columns : tuple of WatchedColumn
-        The columns of the data that are watched, with the training rows in each of their cells.
+        The columns of the data that are watched, with the training rows in each of their bins.
     score : ScoreBins or None
         None for a model of several classes.
     test_checked, test_known : int
@@ -165,8 +165,8 @@ class Profile:
         profile = parse_checked(data, cls, where)
         for column in profile.columns:
             ascending = column.kind == "categories" or all(np.diff(column.edges) > 0)
-            fits = column.n_cells == len(column.counts) and max(column.at) < profile.n_features
-            if not (ascending and fits and len(column.edges) <= MAX_CELLS):
+            fits = column.n_bins == len(column.counts) and max(column.at) < profile.n_features
+            if not (ascending and fits and len(column.edges) <= MAX_BINS):
                 raise InputError(f"{where} is damaged: the counts of {column.name!r} do not match its bins. {REPAIR}")
         if not profile.scores:
             raise InputError(f"{where} is damaged: it has no bins of a score. {REPAIR}")
@@ -214,23 +214,23 @@ def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef
     columns.sort(key=lambda column: column.at[0])
 
     def count(block: Block) -> Summary:
-        """Count the rows of a block in the cells of each column, and find the ranges of its features."""
+        """Count the rows of a block in the bins of each column, and find the ranges of its features."""
         values = Columns(block)
-        counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
-        return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block.rows, block.weight)}
+        counts = [np.bincount(c.bin_numbers(values, block.n_samples), minlength=c.n_bins) for c in columns]
+        return {"bins": np.concatenate(counts), "ranges": ColumnRanges.of(block.rows, block.weight)}
 
     totals = blocks.sum(count)
     ranges = totals["ranges"]
-    counted, place = [], 0
+    counted, start = [], 0
     for column in columns:
-        end, first = place + column.n_cells, column.at[0]
+        end, first = start + column.n_bins, column.at[0]
         low = high = 0.0
         # otherwise all values are missing
         if column.kind == "numbers" and ranges.low[first] <= ranges.high[first]:
             low, high = float(ranges.low[first]), float(ranges.high[first])
-        counts = tuple(totals["cells"][place:end].tolist())
+        counts = tuple(totals["bins"][start:end].tolist())
         counted.append(replace(column, counts=counts, low=low, high=high))
-        place = end
+        start = end
     return tuple(counted)
 
 

@@ -375,11 +375,11 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
         raise InputError(f"X has no column {missing[0]!r}, which the model needs: add it")
     if twice := [column for column in columns if times[column] > 1]:
         raise InputError(f"two columns of X are called {twice[0]!r}, which the model needs: rename one of them")
-    places = [names.index(column) for column in columns]
+    indices = [names.index(column) for column in columns]
     if hasattr(X, "iloc"):
-        table = from_pandas(X.iloc[:, places], "X").rename_columns(columns)
+        table = from_pandas(X.iloc[:, indices], "X").rename_columns(columns)
     else:
-        table = nw.from_native(X, eager_only=True).select([own[j] for j in places]).to_arrow().rename_columns(columns)
+        table = nw.from_native(X, eager_only=True).select([own[j] for j in indices]).to_arrow().rename_columns(columns)
     rules = {
         key: reading[key]
         for key in ("missing", "missing_values", "unknown", "decimal", "thousands", "symbols", "date_format", "dtype")

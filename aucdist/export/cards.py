@@ -143,7 +143,7 @@ class _Draft(Shape):
         """Return for each cell of the model the points on the card minus the exact ones, float64."""
         points, missing, zero = self.points(factor)
         wide = np.repeat(points, np.diff(np.append(0, self.ends)))
-        return (wide if missing is None else np.append(missing, wide)) - factor * (self.cells - zero)
+        return (wide if missing is None else np.append(missing, wide)) - factor * (self.bin_values - zero)
 
 
 def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
@@ -279,8 +279,8 @@ def _points_per_score(
         return per_log_odds * probability.slope, scaling.base_points + per_log_odds * at_zero
     reach, least = 0.0, constant
     for draft in drafts:
-        reach += float(np.ptp(draft.cells))
-        least += float(draft.cells.min())
+        reach += float(np.ptp(draft.bin_values))
+        least += float(draft.bin_values.min())
     if reach <= 0.0:
         raise InputError("all weights of the model are 0, so the card would have no points: train with a smaller `lam`")
     factor = (scaling.total or DEFAULT_TOTAL) / reach

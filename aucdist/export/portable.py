@@ -359,19 +359,19 @@ def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[Tre
     )
 
 
-def _node(trees: Forest, place: int, values: ndarray, preprocessor: Preprocessor) -> TreeNode:
-    if place < 0:
-        return float(values[-1 - place])
-    feature, edge = int(trees.features[place]), trees.thresholds[place]
-    if trees.missing[place] == ZEROS_ARE_MISSING:
+def _node(trees: Forest, node: int, values: ndarray, preprocessor: Preprocessor) -> TreeNode:
+    if node < 0:
+        return float(values[-1 - node])
+    feature, edge = int(trees.features[node]), trees.thresholds[node]
+    if trees.missing[node] == ZEROS_ARE_MISSING:
         raise InputError(
             f"a tree splits feature {feature} (counted from 0) by `zero_as_missing`, which cannot be exported: train with NaN "
             "as missing"
         )
     # LightGBM treats a missing value as 0 if the feature had none in training
-    to_then = bool(trees.default_left[place] if trees.missing[place] else edge >= 0.0)
+    to_then = bool(trees.default_left[node] if trees.missing[node] else edge >= 0.0)
     (at_most,) = edges_in_units(np.array([edge]), feature, preprocessor)
-    then, otherwise = (_node(trees, int(child[place]), values, preprocessor) for child in (trees.left, trees.right))
+    then, otherwise = (_node(trees, int(child[node]), values, preprocessor) for child in (trees.left, trees.right))
     return TreeSplit(feature, float(at_most), to_then, then, otherwise)
 
 

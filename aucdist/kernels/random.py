@@ -135,9 +135,9 @@ def shuffle(seed, out):
     """Write a random permutation of 0, ..., n - 1 into out, int64 of shape (n,)."""
     state = u64(seed)
     for t in range(out.shape[0]):
-        state, place = below(state, t + 1)
-        out[t] = out[place]
-        out[place] = t
+        state, j = below(state, t + 1)
+        out[t] = out[j]
+        out[j] = t
 
 
 @kernel

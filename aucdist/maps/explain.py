@@ -77,7 +77,7 @@ class Shape:
         return bool(np.abs(gaps).max() <= 1e-9 * np.abs(self.means).max())
 
     @property
-    def cells(self) -> ndarray:
+    def bin_values(self) -> ndarray:
         """The contribution of each cell of the feature's code: that of missing values first, where there were some."""
         return self.values if self.missing is None else np.append(self.missing, self.values)
 
@@ -133,7 +133,7 @@ class Additive:
     @property
     def tables(self) -> list[ndarray]:
         """The contribution in each cell of each code: those of the shapes, then those of the interactions."""
-        return [*(shape.cells for shape in self.shapes), *(part.values for part in self.interactions)]
+        return [*(shape.bin_values for shape in self.shapes), *(part.values for part in self.interactions)]
 
 
 def additive(fitted: FittedMap | None, w: ndarray, intercept: float = 0.0) -> Additive:

@@ -465,7 +465,7 @@ def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -
     ----------
     forest : Forest
     tree : int
-        Its place among the trees of the forest.
+        Its position among the trees of the forest.
     ranks : ndarray of shape (n_leaves,), int64
     directions : ndarray of shape (n_features,), int8
 
@@ -483,17 +483,17 @@ def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -
     # The leaves on both sides of a split in a feature with a direction: as it moves on, rows pass from the first to the second.
     pairings: list[tuple[list[int], list[int], int]] = []
 
-    def leaves_below(place: int) -> list[int]:
+    def leaves_below(node: int) -> list[int]:
         """Return the leaves below a node, and narrow the ranges of values that reach the leaves on each side of its split."""
-        if place < 0:
-            return [-1 - place]
-        left, right = leaves_below(int(forest.left[place])), leaves_below(int(forest.right[place]))
-        feature, edge = int(forest.features[place]), float(forest.thresholds[place])
+        if node < 0:
+            return [-1 - node]
+        left, right = leaves_below(int(forest.left[node])), leaves_below(int(forest.right[node]))
+        feature, edge = int(forest.features[node]), float(forest.thresholds[node])
         k = int(np.searchsorted(features, feature))
         high[left, k] = np.minimum(high[left, k], edge)
         low[right, k] = np.maximum(low[right, k], edge)
-        kind = forest.missing[place]
-        nan_left = bool(forest.default_left[place]) if kind == NAN_IS_MISSING else edge >= 0.0
+        kind = forest.missing[node]
+        nan_left = bool(forest.default_left[node]) if kind == NAN_IS_MISSING else edge >= 0.0
         nan[right if nan_left else left, k] = False
         if kind == ZEROS_ARE_MISSING:  # zeros may go to either side
             if directions[feature]:

@@ -126,21 +126,21 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
     sizes = [max(1, math.ceil(fewest))]
     while sizes[-1] * STEP < total:
         sizes.append(max(sizes[-1] + 1, int(sizes[-1] * STEP)))
-    places = np.unique(np.minimum(np.searchsorted(flagged, sizes), len(flagged) - 1))
-    starts = np.searchsorted(flagged[places], [fewest * factor for factor in TEST_STARTS])
+    positions = np.unique(np.minimum(np.searchsorted(flagged, sizes), len(flagged) - 1))
+    starts = np.searchsorted(flagged[positions], [fewest * factor for factor in TEST_STARTS])
     errors = error * np.array([*TEST_STARTS.values()])
-    budget = np.bincount(np.minimum(starts, len(places) - 1), errors, minlength=len(places))
+    budget = np.bincount(np.minimum(starts, len(positions) - 1), errors, minlength=len(positions))
     carried, best = 0.0, 0
-    for place, error_of_start in zip(places.tolist(), budget.tolist(), strict=True):
+    for position, error_of_start in zip(positions.tolist(), budget.tolist(), strict=True):
         carried += error_of_start
-        if bdtrc(positives[place] - 1, int(flagged[place]), least) <= carried:
-            best = place
+        if bdtrc(positives[position] - 1, int(flagged[position]), least) <= carried:
+            best = position
         else:
             carried = 0.0
     if best:
         return best, least, int(flagged[best])
     # Each start has its part of the error, so that the bounds of all starts hold together.
-    tested = places[budget > 0]
+    tested = positions[budget > 0]
     true_alerts, rest = positives[tested], flagged[tested] - positives[tested]
     bounds = np.where(true_alerts > 0, betaincinv(np.maximum(true_alerts, 1), rest + 1, budget[budget > 0]), 0.0)
     k = int(np.argmax(bounds))

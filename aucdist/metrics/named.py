@@ -123,7 +123,7 @@ class Metric:
         """The costs of wrong decisions, for a metric that needs costs."""
         return Costs(*self.values)
 
-    def of(self, rows: Any, threshold: float = 0.0) -> Any:
+    def evaluate(self, rows: Any, threshold: float = 0.0) -> Any:
         """Return the metric of the input that `needs` names. Only metrics of decisions and costs use the threshold."""
         if self.needs == "costs":
             return self.function(rows, threshold)

@@ -99,8 +99,8 @@ def reliability(
     FRACTION.check("level", level)
     count().check("n_bins", n_bins)
     # The midpoint of equal probabilities decides, so that no bin edge separates them.
-    place = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
-    bins = np.minimum((place * n_bins).astype(np.int64), n_bins - 1)
+    position = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
+    bins = np.minimum((position * n_bins).astype(np.int64), n_bins - 1)
     total = np.bincount(bins, weight, n_bins)
     nonempty = total > 0
     total = total[nonempty]
@@ -132,7 +132,7 @@ def venn_abers(counts: ScoreCounts, scores: ndarray) -> tuple[ndarray, ndarray]:
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         values, pos, weight = values[first], np.add.reduceat(pos, first), np.add.reduceat(weight, first)
         scores = values[np.maximum(np.searchsorted(values, scores, side="right") - 1, 0)]
-    distinct, place = np.unique(scores, return_inverse=True)
+    distinct, inverse = np.unique(scores, return_inverse=True)
     ends = np.empty((2, len(distinct)))
     for k, score in enumerate(distinct):
         at = int(np.searchsorted(values, score))
@@ -142,7 +142,7 @@ def venn_abers(counts: ScoreCounts, scores: ndarray) -> tuple[ndarray, ndarray]:
         for label in (0, 1):
             n_pos[at] += label
             ends[label, k] = isotonic_regression(n_pos / n, weights=n).x[at]
-    return ends[0][place], ends[1][place]
+    return ends[0][inverse], ends[1][inverse]
 
 
 def _weight(counts: ScoreCounts) -> ndarray:

@@ -203,8 +203,8 @@ def column(kind: str, name: str) -> str:
 def members_of_block(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:
     """Return to which of some classes each row belongs, bool of shape (n_rows, n_classes)."""
     assert block.code is not None
-    places = [schema.classes.index(name) for name in classes]
-    return LabelSets.of_schema(schema).only(places).indicator(block.code)
+    positions = [schema.classes.index(name) for name in classes]
+    return LabelSets.of_schema(schema).only(positions).indicator(block.code)
 
 
 def has_costs(source: Source) -> bool:

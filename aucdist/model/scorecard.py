@@ -72,7 +72,7 @@ class CardFeature:
             )
 
     @property
-    def cells(self) -> np.ndarray:
+    def all_points(self) -> np.ndarray:
         """The points of all bins. Those of missing values come first, if there are any."""
         return self.points if self.missing is None else np.append(self.missing, self.points)
 
@@ -124,12 +124,12 @@ class Scorecard:
     @property
     def least(self) -> int:
         """The fewest points that a row can have."""
-        return self.base + sum(int(feature.cells.min()) for feature in self.features)
+        return self.base + sum(int(feature.all_points.min()) for feature in self.features)
 
     @property
     def most(self) -> int:
         """The most points that a row can have."""
-        return self.base + sum(int(feature.cells.max()) for feature in self.features)
+        return self.base + sum(int(feature.all_points.max()) for feature in self.features)
 
     def bins(self) -> "BinMap":
         """Return the bins of the card as a feature map, whose weights are `weights`."""
@@ -152,7 +152,7 @@ class Scorecard:
 
     def weights(self) -> np.ndarray:
         """Return the points as weights for the feature map that `bins` returns, float64."""
-        return np.concatenate([np.zeros(0), *(feature.cells for feature in self.features)]).astype(np.float64)
+        return np.concatenate([np.zeros(0), *(feature.all_points for feature in self.features)]).astype(np.float64)
 
     def to_json(self) -> str:
         """Return the content of the file of the card."""
@@ -197,9 +197,9 @@ def parse_card(data: bytes, where: str) -> Scorecard:
             raise InputError(
                 "its preprocessor scales features, but the edges of a card are in the units of the columns"
             )
-        order = {name: place for place, name in enumerate(card.schema.feature_names)}
-        places = [order.get(feature.name, -1) for feature in card.features]
-        if min(places, default=0) < 0 or places != sorted(set(places)):
+        order = {name: position for position, name in enumerate(card.schema.feature_names)}
+        positions = [order.get(feature.name, -1) for feature in card.features]
+        if min(positions, default=0) < 0 or positions != sorted(set(positions)):
             raise InputError("its features must be features of its schema, in the same order and each once")
     except InputError as e:
         raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None

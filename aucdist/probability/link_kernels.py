@@ -209,10 +209,10 @@ def gev_loss(terms, u, is_one):
 
 
 @inlined
-def tabulated(table, place):
+def tabulated(table, position):
     """Return the value of a table at a position, in units of its intervals."""
-    k = int(place)
-    x, coefs = 2.0 * (place - k) - 1.0, table[k]
+    k = int(position)
+    x, coefs = 2.0 * (position - k) - 1.0, table[k]
     total = coefs[DEGREE]
     for j in range(DEGREE - 1, -1, -1):
         total = total * x + coefs[j]

@@ -123,7 +123,7 @@ def score_settings(
         if metric.name == "auc":
             # both metrics depend only on the order of the rows
             counts = count_scores(*_scored(model, held_out, mapped[0])[:2])
-            value = {"value": metric.of(counts), SECOND_METRIC: NAMED_METRICS[SECOND_METRIC].of(counts)}
+            value = {"value": metric.evaluate(counts), SECOND_METRIC: NAMED_METRICS[SECOND_METRIC].evaluate(counts)}
         else:
             values = measured(model, held_out, metric, group_weight, mapped[0])
             within = isinstance(values, GroupMetric)
@@ -204,14 +204,14 @@ def measured(
     if mapped is None:
         mapped = map_for_model(model, blocks)
     if metric.needs == "costs":
-        return metric.of(count_costs(mapped, model.coef_[0], metric.costs), model.raw_threshold)
+        return metric.evaluate(count_costs(mapped, model.coef_[0], metric.costs), model.raw_threshold)
     rows, scorer, threshold, shift = _scored(model, blocks, mapped)
     if metric.needs == "groups":
-        return metric.of(scored_groups(rows, scorer, group_weight))
+        return metric.evaluate(scored_groups(rows, scorer, group_weight))
     counts = count_scores(rows, scorer)
     if metric.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
-    return metric.of(counts, threshold)
+    return metric.evaluate(counts, threshold)
 
 
 def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer, float, float]:

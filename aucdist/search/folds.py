@@ -160,13 +160,13 @@ def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | No
 # ---- several classes ------------------------------------------------------------------------------------------------------
 
 
-def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int, int]:
+def smallest_class(sets: LabelSets, set_numbers: np.ndarray, least: int) -> tuple[int, int]:
     """Return the numbers of rows of the smallest class and of all other classes.
 
     Classes with fewer than `least` rows are ignored if there are larger ones. The result decides which maps are tried for all
     classes.
     """
-    n_pos, n = sets.counts(codes), len(codes)
+    n_pos, n = sets.counts(set_numbers), len(set_numbers)
     rows = np.minimum(n_pos, n - n_pos)
     enough = np.flatnonzero(rows >= least)
     k = enough[np.argmin(rows[enough])] if len(enough) else np.argmax(rows)
@@ -191,12 +191,14 @@ class SearchedClasses(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Callable[[str], None]) -> SearchedClasses:
+def searched_classes(
+    sets: LabelSets, set_numbers: np.ndarray, folds: Folds, note: Callable[[str], None]
+) -> SearchedClasses:
     """Return the classes that every fold can train on and be scored on.
 
     Parameters
     ----------
-    codes : ndarray of shape (n_samples,), int
+    set_numbers : ndarray of shape (n_samples,), int
         The index of the class set of each row, in the order of the folds' rows.
     note : callable
         Called with a sentence about each class that is left out.
@@ -207,10 +209,10 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
         If no class is left.
     """
     n = len(folds.row_id)
-    enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
+    enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(set_numbers), sets.names()
     for fold in folds.all():
         for side, least in zip(folds.masks(fold), (MIN_ROWS, 1), strict=True):
-            n_pos = sets.counts(codes[side[folds.row_id]])
+            n_pos = sets.counts(set_numbers[side[folds.row_id]])
             enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
     left_out = np.flatnonzero(~enough).tolist()
     for k in left_out:

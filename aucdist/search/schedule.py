@@ -208,8 +208,8 @@ def race(
         simplest = min(near, key=lambda racing_map: complexity_of(racing_map.settings[0]), default=racing[0])
         stay = [
             racing_map
-            for place, racing_map in enumerate(racing)
-            if racing_map is simplest or (place < n_better and racing_map.errors_behind_best <= most)
+            for rank, racing_map in enumerate(racing)
+            if racing_map is simplest or (rank < n_better and racing_map.errors_behind_best <= most)
         ]
         dropped += [racing_map for racing_map in reversed(racing) if racing_map not in stay]
         racing = stay

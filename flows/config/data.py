@@ -44,7 +44,7 @@ class DataRef(Strict):
 
     name: Annotated[str | None, Cli(hidden=True)] = None
     """The name of a data set of the catalog (see `aucdist data list`)."""
-    source: Annotated[Source | None, Cli(place=2, data=True, labelled=True, required=True)] = None
+    source: Annotated[Source | None, Cli(position=2, data=True, labelled=True, required=True)] = None
     """The description of a data set that is not in the catalog."""
 
     @model_validator(mode="before")
@@ -67,7 +67,7 @@ def _unlabelled(value: Any, check: Any) -> Any:
 class UnlabelledRef(DataRef):
     """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
-    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True, required=True)] = None
+    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(position=2, data=True, required=True)] = None
     """The description of a data set that is not in the catalog. It needs no label. The model knows how to encode its
     columns."""
 

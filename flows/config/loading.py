@@ -30,7 +30,7 @@ class Cli:
 
     Attributes
     ----------
-    place : int
+    position : int
         Of an argument among the arguments, from 1; 0 for an option.
     flag : str
         The name of the option, if it is not that of the field.
@@ -46,7 +46,7 @@ class Cli:
         Only a configuration can give it.
     """
 
-    place: int = 0
+    position: int = 0
     flag: str = ""
     metavar: str = ""
     data: bool = False
@@ -77,8 +77,8 @@ CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
 CopyOption = Annotated[TextList, Cli(flag="--copy", metavar="COLUMN")]
 ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
 SettingsOption = Annotated[TextList, Cli(flag="--set", metavar="KEY=VALUE")]
-NameArgument = Annotated[str, Cli(place=1)]
-PlaceArgument = Annotated[PathOrUrl, Cli(place=1)]
+NameArgument = Annotated[str, Cli(position=1)]
+FolderArgument = Annotated[PathOrUrl, Cli(position=1)]
 """The first argument: a folder or URL."""
 
 

@@ -25,7 +25,7 @@ from aucdist.search.choice import FoldScore, Setting, choose, search_summary
 from aucdist.search.fold_scores import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
-from aucdist.selection import check_groups_whole, codes, duplicates, names_of_codes, take_column
+from aucdist.selection import check_groups_whole, duplicates, factorize, names_of_numbers, take_column
 from flows.compute.clusters import ResultCache, Stages, Workers, worker_memory
 from flows.config.data import DataConfig, check_keys_for_classes, source_of
 from flows.config.model import ModelConfig
@@ -123,9 +123,9 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
         schema = rows.schema
         rows, in_train, in_test = _take_column(rows, settings.groups)
         values, side = np.concatenate((in_train, in_test)), np.repeat([0, 1], [len(in_train), len(in_test)])
-        group_codes, names = codes(values), names_of_codes(values, schema, settings.groups)
-        check_groups_whole(group_codes, side, "training and test rows", names)
-        groups = group_codes[: len(in_train)]
+        group_numbers, names = factorize(values), names_of_numbers(values, schema, settings.groups)
+        check_groups_whole(group_numbers, side, "training and test rows", names)
+        groups = group_numbers[: len(in_train)]
     elif settings.duplicates == "together":
         groups = duplicates(rows.train.block)
         observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")

@@ -48,8 +48,8 @@ class FirstRows(NamedTuple):
     source : Source
         With what it left open of the layout of the file decided.
     columns : pyarrow.Table
-    place : callable
-        Names the place of a cell, given its row (counted from 0) and its column.
+    location : callable
+        Names the location of a cell, given its row (counted from 0) and its column.
     share : float
         Of the rows of the source, estimated from bytes; 1.0 if these are all rows.
     n_files : int
@@ -58,7 +58,7 @@ class FirstRows(NamedTuple):
 
     source: Source
     columns: pa.Table
-    place: Callable[[int, str], str]
+    location: Callable[[int, str], str]
     share: float
     n_files: int = 1
 
@@ -95,9 +95,9 @@ def first_rows(source: Source) -> FirstRows:
             if not is_header.any():
                 break
         else:
-            place = text.place(int(np.argmax(is_header)), names[0])
-            raise InputError(f"{place}: the header is repeated here, as if two files were joined: remove the line")
-    return FirstRows(source, columns, text.place, share / len(urls))
+            location = text.location(int(np.argmax(is_header)), names[0])
+            raise InputError(f"{location}: the header is repeated here, as if two files were joined: remove the line")
+    return FirstRows(source, columns, text.location, share / len(urls))
 
 
 def head_of(url: str) -> tuple[bytes, float]:

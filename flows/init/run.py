@@ -195,7 +195,7 @@ def propose(
         rows.columns.select([options.label]),
         TableOptions(options.label, ()),
         where,
-        rows.place,
+        rows.location,
         are_cells=source.format == "csv",
     ).labels
     whole = rows.share == 1.0

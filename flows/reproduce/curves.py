@@ -57,7 +57,7 @@ MIN_SHOWN = 1e-7
 """Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
 CURVE_FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
 CURVE_COLUMNS = ("dataset", "system", *CURVE_FIGURES)
-"""The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
+"""The columns of the CSV: when the goal was reached, if it was, and the final state."""
 NEVER = 1e6
 """Larger than any number of sweeps or seconds: systems that do not reach the goal are compared by the final excess."""
 
@@ -207,7 +207,7 @@ class Descent(ExperimentKind):
     def report(self, results: Results) -> ExperimentReport:
         """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
         references = {n: fits[0] for n in self.datasets if (fits := results_of(results, n, REFERENCE))}
-        cells: list[Json] = []
+        ends: list[Json] = []
         figures: list[Figure] = []
         for dataset, reference in references.items():
             runs = {system: results_of(results, dataset, system) for system in self.systems}
@@ -224,9 +224,9 @@ class Descent(ExperimentKind):
                     "sweeps": at_goal[0] + 1 if len(at_goal) else None,
                     "seconds": seconds, "excess": excess[:, -1].mean(), "zeros": np.mean([run["zeros"][-1] for run in fits]),
                 }  # fmt: skip
-                cells.append({"dataset": dataset, "system": system} | cell)
+                ends.append({"dataset": dataset, "system": system} | cell)
             figures += self._figures(dataset, runs, reference, best)
-        lines = pd.DataFrame(cells, columns=CURVE_COLUMNS).astype(dict.fromkeys(CURVE_FIGURES, float))
+        lines = pd.DataFrame(ends, columns=CURVE_COLUMNS).astype(dict.fromkeys(CURVE_FIGURES, float))
         reached = [f"{n:.0f} sweeps" if n > 0 else "not reached" for n in lines["sweeps"]]
         texts = "{reached}", "{seconds:.2g} s", "final {excess:.1e}", "zeros {zeros:.3f}", "eta {eta:g}"
         table = self.page_table("", lines.assign(reached=reached), *texts)
@@ -251,19 +251,20 @@ class Descent(ExperimentKind):
             yield Figure(f"{dataset}: {quantity}", curves, xlabel, ylabel, about, log_x=True, log_y=quantity != "zeros")
 
 
-def count_holding(claim: GoalClaim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
+def count_holding(claim: GoalClaim, lines: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of data sets of a claim, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
     names = [
         name
         for name, (n, d) in shapes.items()
         if claim.rows == "any" or (n < d) == (claim.rows == "fewer than features")
     ]
-    cells, systems, counts = cells[cells["dataset"].isin(names)], (claim.system, *claim.than), {"data_sets": len(names)}
+    lines = lines[lines["dataset"].isin(names)]
+    systems, counts = (claim.system, *claim.than), {"data_sets": len(names)}
     for axis in ("sweeps", "seconds"):
-        times = cells.assign(time=cells[axis].fillna(NEVER * (1.0 + cells["excess"])))
+        times = lines.assign(time=lines[axis].fillna(NEVER * (1.0 + lines["excess"])))
         counts[axis] = n_ahead(by_system(times, "time", systems), claim.system, claim.than, higher_is_better=False)
     if claim.zeros_within is not None:
-        zeros = by_system(cells, "zeros", systems)
+        zeros = by_system(lines, "zeros", systems)
         distance = zeros[claim.than].sub(zeros[claim.system], axis=0).abs()
         counts["as_sparse"] = int((distance <= claim.zeros_within).all(axis=1).sum())
     return counts

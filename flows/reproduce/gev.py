@@ -131,9 +131,9 @@ class Shapes(ExperimentKind):
 
     def report(self, results: Results) -> ExperimentReport:
         """Return a table and figures for each system, and how often its mean estimate is near the true shape."""
-        cells = self.cells(results)
-        near = (cells["mean"] - cells["xi"]).abs() <= TOLERANCE
-        shown = cells.assign(highlight=np.where(near, "better", "below"))
+        lines = self.lines(results)
+        near = (lines["mean"] - lines["xi"]).abs() <= TOLERANCE
+        shown = lines.assign(highlight=np.where(near, "better", "below"))
         text = (
             "{mean:.3f}", "± {deviation:.3f}", "first {first:.3f}", "{rounds:.3g} rounds", "acceptance {acceptance:.2f}",
             "{effective_samples:.0f} effective samples",
@@ -142,24 +142,24 @@ class Shapes(ExperimentKind):
         counts: Json = {}
         figures: list[Figure] = []
         for key, system in self.systems.items():
-            of_system = cells["system"] == key
+            of_system = lines["system"] == key
             tables.append(
                 PageTable(f"{system.table}: {key}", shown[of_system], text, self.sizes, self.shapes, by=("n", "xi"))
             )
             figures += self._figures(key, results)
-            counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[of_system].groupby(cells["n"])}
-        return ExperimentReport(self.title, tables, figures, cells, counts)
+            counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[of_system].groupby(lines["n"])}
+        return ExperimentReport(self.title, tables, figures, lines, counts)
 
-    def cells(self, results: Results) -> pd.DataFrame:
+    def lines(self, results: Results) -> pd.DataFrame:
         """Return the estimates of each system that was run, by size and shape."""
-        cells = []
+        summaries = []
         for key, n, xi in itertools.product(self.systems, self.sizes, self.shapes):
             if runs := results_of(results, _dataset_name(n, xi), key):
                 estimates = np.concatenate([run["xi"] for run in runs])
                 last = pd.DataFrame([run["last"] | {"rounds": run["rounds"]} for run in runs]).mean()
                 cell = {"system": key, "n": n, "xi": xi, "mean": estimates.mean(), "deviation": estimates.std()}
-                cells.append(last.to_dict() | cell | {"first": estimates[0], "sets": len(estimates)})
-        return pd.DataFrame(cells, columns=SHAPE_COLUMNS)
+                summaries.append(last.to_dict() | cell | {"first": estimates[0], "sets": len(estimates)})
+        return pd.DataFrame(summaries, columns=SHAPE_COLUMNS)
 
     def _figures(self, key: str, results: Results) -> Iterator[Figure]:
         for xi in self.shapes:
@@ -263,10 +263,10 @@ class Optimisers(ProtocolKind):
                     curves = [Curve(s, np.arange(0.0, len(v)), np.array(v)) for s, v in run["log_loss"].items()]
                     heading, about = f"{self.figure}: {dataset}", f"xi {run['xi']:.3f}"
                     figures.append(Figure(heading, curves, "Iteration", "Log loss", about))
-        cells = pd.DataFrame(lines, columns=OPTIMISER_COLUMNS)
-        fastest = cells["seconds"] == cells.groupby("dataset")["seconds"].transform("min")
-        shown = cells.assign(highlight=np.where(fastest, "better", ""))
+        frame = pd.DataFrame(lines, columns=OPTIMISER_COLUMNS)
+        fastest = frame["seconds"] == frame.groupby("dataset")["seconds"].transform("min")
+        shown = frame.assign(highlight=np.where(fastest, "better", ""))
         text = "{seconds:.4g}", "{rounds} iterations", "xi {xi:.3f}"
         table = PageTable(f"{self.table}: seconds of {self.timed} iterations", shown, text, self.datasets, SOLVERS)
-        counts = {"fastest": fastest.groupby(cells["system"]).sum().reindex(list(SOLVERS), fill_value=0).to_dict()}
-        return ExperimentReport(self.title, [table], figures, cells, counts)
+        counts = {"fastest": fastest.groupby(frame["system"]).sum().reindex(list(SOLVERS), fill_value=0).to_dict()}
+        return ExperimentReport(self.title, [table], figures, frame, counts)

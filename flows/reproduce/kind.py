@@ -303,9 +303,9 @@ def auc_on(model: Any, rows: Block) -> float:
 # ---- ranks: equal values share one, and only a system that is alone ahead wins ------------------------------------------
 
 
-def by_system(cells: pd.DataFrame, value: str, systems: Iterable[str]) -> pd.DataFrame:
-    """Return a value of the cells with a row for each data set for which all these systems have it, and a column for each."""
-    return cells.pivot(index="dataset", columns="system", values=value).reindex(columns=list(systems)).dropna()
+def by_system(lines: pd.DataFrame, value: str, systems: Iterable[str]) -> pd.DataFrame:
+    """Return a value of the lines with a row for each data set for which all these systems have it, and a column for each."""
+    return lines.pivot(index="dataset", columns="system", values=value).reindex(columns=list(systems)).dropna()
 
 
 def ranks(values: pd.DataFrame, *, higher_is_better: bool) -> pd.DataFrame:

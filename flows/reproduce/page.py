@@ -94,9 +94,9 @@ class PageTable:
 
     def body(self) -> Iterator[tuple[Any, list[tuple[list[str], str]]]]:
         """Yield the name of each row, with the texts and the background of its cells."""
-        cells = {tuple(line[name] for name in self.by): line for line in self.lines.to_dict("records")}
+        by_cell = {tuple(line[name] for name in self.by): line for line in self.lines.to_dict("records")}
         for row in self.rows:
-            lines = [cells.get((row, column), {}) for column in self.columns]
+            lines = [by_cell.get((row, column), {}) for column in self.columns]
             yield row, [(self._texts(line), line.get("highlight", "")) for line in lines]
 
     def _texts(self, line: dict[Any, Any]) -> list[str]:

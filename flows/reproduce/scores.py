@@ -73,9 +73,9 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
 SMOTE = "smote"
 """The sampler before any estimator: it balances the classes."""
 
-CELL_FIGURES = ("paper", "paper_deviation", "mean", "deviation", "difference", "in_deviations", "rank", "p_value")
-CELL_COLUMNS = ("measure", "dataset", "system", *CELL_FIGURES, "verdict", "n_runs", "chosen")
-"""The columns of the cells, which are the lines of the CSV.
+SCORE_FIGURES = ("paper", "paper_deviation", "mean", "deviation", "difference", "in_deviations", "rank", "p_value")
+SCORE_COLUMNS = ("measure", "dataset", "system", *SCORE_FIGURES, "verdict", "n_runs", "chosen")
+"""The columns of the CSV.
 
 `paper`, `paper_deviation`: as printed.
 `mean`, `deviation`: over the folds or splits; of seconds the median.
@@ -200,7 +200,7 @@ class Scores(ProtocolKind):
 
     def report(self, results: Results) -> ExperimentReport:
         """Return the tables and figures, how many cells agree with the paper, ranks, and where each claim holds."""
-        lines, shown = self.cells(results), [MATCHED] if self.tolerance is not None else []
+        lines, shown = self.lines(results), [MATCHED] if self.tolerance is not None else []
         tables: list[PageTable] = []
         counts: Json = {}
         for measure, title in self.measures.items():
@@ -224,9 +224,9 @@ class Scores(ProtocolKind):
         if self.claims:
             counts["claims"] = {claim.text: count_leads(claim, lines) for claim in self.claims}
         figures = [] if self.figure is None else list(self._figures(lines, results))
-        return ExperimentReport(self.title, tables, figures, lines[[*CELL_COLUMNS, *shown]], counts)
+        return ExperimentReport(self.title, tables, figures, lines[[*SCORE_COLUMNS, *shown]], counts)
 
-    def cells(self, results: Results) -> pd.DataFrame:
+    def lines(self, results: Results) -> pd.DataFrame:
         """Return a line for every measure, data set and system, whether it was run or not, in the order of the configuration."""
         printed = {(target.measure, target.dataset, target.system): target for target in self.targets}
         cells = []
@@ -258,7 +258,7 @@ class Scores(ProtocolKind):
                         if rank[k] > rank.min():  # marked, if it is significantly behind the best
                             cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
         lines = with_verdicts(
-            pd.DataFrame(cells, columns=[*CELL_COLUMNS, "mark"]).astype(dict.fromkeys(CELL_FIGURES, float))
+            pd.DataFrame(cells, columns=[*SCORE_COLUMNS, "mark"]).astype(dict.fromkeys(SCORE_FIGURES, float))
         )
         if self.tolerance is not None:
             lines[MATCHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
@@ -311,30 +311,30 @@ class Scores(ProtocolKind):
             yield Figure(f"{self.figure}: {measure} G-mean", curves, "Data set, in the order of the table", "G-mean, %")
 
 
-def with_verdicts(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells with differences and verdicts."""
-    difference = cells["mean"] - cells["paper"]
-    unit = cells["paper_deviation"].fillna(cells["deviation"])
-    relative = _sign(cells) * difference / unit.where(unit > 0.0)
+def with_verdicts(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines with differences and verdicts."""
+    difference = lines["mean"] - lines["paper"]
+    unit = lines["paper_deviation"].fillna(lines["deviation"])
+    relative = _sign(lines) * difference / unit.where(unit > 0.0)
     verdict = np.select(
         [relative > 1, relative >= -1, relative >= -2, relative < -2], [BETTER, WITHIN_1, WITHIN_2, MISS], ""
     )
-    return cells.assign(difference=difference, in_deviations=relative, verdict=verdict)
+    return lines.assign(difference=difference, in_deviations=relative, verdict=verdict)
 
 
-def reaches(cells: Any, tolerance: float) -> Any:
+def reaches(lines: Any, tolerance: float) -> Any:
     """Return whether our figures are at least as good as the printed ones minus a tolerance; False if one is missing."""
-    return _sign(cells) * cells["difference"] >= -tolerance - PRINT_ROUNDING
+    return _sign(lines) * lines["difference"] >= -tolerance - PRINT_ROUNDING
 
 
-def _sign(cells: Any) -> np.ndarray:
-    return np.where(np.isin(cells["measure"], LOWER_IS_BETTER), -1.0, 1.0)
+def _sign(lines: Any) -> np.ndarray:
+    return np.where(np.isin(lines["measure"], LOWER_IS_BETTER), -1.0, 1.0)
 
 
-def count_agreement(cells: pd.DataFrame) -> Json:
+def count_agreement(lines: pd.DataFrame) -> Json:
     """Return how many cells agree with the paper, and those that are below it."""
-    verdict = cells["verdict"]
-    below = cells[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
+    verdict = lines["verdict"]
+    below = lines[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
     return {
         "compared": int((verdict != "").sum()),
         **{key: int((verdict == value).sum()) for key, value in COUNTED_VERDICTS.items()},
@@ -342,11 +342,11 @@ def count_agreement(cells: pd.DataFrame) -> Json:
     }
 
 
-def count_leads(claim: MetricClaim, cells: pd.DataFrame) -> Mapping[str, str]:
+def count_leads(claim: MetricClaim, lines: pd.DataFrame) -> Mapping[str, str]:
     """Return, for each metric and rival, on how many data sets the claim holds, here and in print. A tie is not a lead."""
     counts = {}
     for measure, rival in itertools.product(claim.measures, claim.than):
-        measured, texts = cells[cells["measure"] == measure], []
+        measured, texts = lines[lines["measure"] == measure], []
         for source, where in (("mean", "here"), ("paper", "in print")):
             values = by_system(measured, source, (claim.system, rival))
             ahead = n_ahead(values, claim.system, [rival], higher_is_better=measure not in LOWER_IS_BETTER)

@@ -548,6 +548,6 @@ def group_results(
                 "without": metric.n_without,
             }
             for name in REPORTED_WITHIN_GROUPS
-            for metric in (find_metric(name).of(rows),)
+            for metric in (find_metric(name).evaluate(rows),)
         }  # fmt: skip
     return counts

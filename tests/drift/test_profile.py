@@ -60,7 +60,7 @@ def test_counts_are_those_of_a_slow_count_on_any_blocks() -> None:
     age, town, income = profile.columns
     assert town.counts == (0, int(X[:, 1].sum()), int(X[:, 2].sum()))
     for column, values in ((age, X[:, 0]), (income, X[:, 3])):
-        slow = [0] * column.n_cells
+        slow = [0] * column.n_bins
         for x in values:
             slow[0 if x != x else 1 + sum(edge < x for edge in column.edges)] += 1
         assert column.counts == tuple(slow)
@@ -138,7 +138,7 @@ def test_counts_of_a_batch_are_those_of_slow_loops() -> None:
     batch = BatchCounts.of(profile, block_of(X), scores_of(X))
     cells, outside, rare = [], [], set()
     for column in profile.columns:
-        counts, beyond = [0] * column.n_cells, 0
+        counts, beyond = [0] * column.n_bins, 0
         for i, row in enumerate(X):
             if column.kind == "categories":
                 cell = next((k + 1 for k, j in enumerate(column.at) if row[j] > column.edges[k]), 0)
@@ -153,7 +153,7 @@ def test_counts_of_a_batch_are_those_of_slow_loops() -> None:
                 rare.add(i)
         cells += counts
         outside.append(beyond)
-    assert batch.cells.tolist() == cells
+    assert batch.bins.tolist() == cells
     assert batch.outside.tolist() == outside
     assert sum(outside) > 0
     assert batch.rare == len(rare)

@@ -54,8 +54,8 @@ def test_help_names_keys_as_options() -> None:
 
 def test_a_model_becomes_options_and_options_become_the_model() -> None:
     class Model(Strict):
-        last: Annotated[list[str], Cli(place=2)] = Field(default=[], description="The rest")
-        first: Annotated[str, Cli(place=1, metavar="URL")] = Field(description="A folder")
+        last: Annotated[list[str], Cli(position=2)] = Field(default=[], description="The rest")
+        first: Annotated[str, Cli(position=1, metavar="URL")] = Field(description="A folder")
         condition: Annotated[str, Cli(flag="--if")] = Field(default="always", description="When")
         force: bool = Field(default=False, description="Replace")
         rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, description="Rows")

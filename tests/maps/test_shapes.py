@@ -92,7 +92,7 @@ def test_points_run_from_nothing_to_the_total():
     shape = parts.shapes[0]
     mine = points[points["feature"] == "a"]
     ends = pd.DataFrame([(values[0][0], values[-1][1]) for values in mine["values"]], mine.index, ["above", "up to"])
-    scale = 100.0 / sum(np.ptp(s.cells) for s in parts.shapes)
+    scale = 100.0 / sum(np.ptp(s.bin_values) for s in parts.shapes)
     for x in X[:30, 0]:
         row = mine[(ends["above"] < x) & (x <= ends["up to"])]
         expected = (shape.values[np.searchsorted(shape.edges, x)] - shape.values.min()) * scale

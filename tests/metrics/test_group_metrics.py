@@ -141,7 +141,7 @@ def test_groups_that_are_all_alike_have_an_interval_that_is_no_point(value):
 
 def test_the_measures_of_a_report_are_those_of_the_functions():
     y, score, group, _ = drawn(3)
-    measured = [find_metric(name).of(ScoredGroups(y, score, group)).mean for name in REPORTED_WITHIN_GROUPS]
+    measured = [find_metric(name).evaluate(ScoredGroups(y, score, group)).mean for name in REPORTED_WITHIN_GROUPS]
     calls = [group_auc, *(functools.partial(of, k=k) for of in (group_ndcg, group_recall) for k in (5, 10))]
     assert measured == [of(y, score, groups=group).mean for of in calls]
 
@@ -174,6 +174,6 @@ def test_metrics_without_a_value_are_refused(call, message):
 
 def test_ndcg_is_measured_at_the_number_of_its_name():
     rows = ScoredGroups(np.array([1.0, 0.0, 1.0]), np.array([3.0, 2.0, 1.0]), np.ones(3))
-    at = {name: find_metric(name).of(rows).mean for name in ("ndcg@2", "ndcg@2.5", "ndcg@3", "ndcg@0.5")}
+    at = {name: find_metric(name).evaluate(rows).mean for name in ("ndcg@2", "ndcg@2.5", "ndcg@3", "ndcg@0.5")}
     assert at["ndcg@2"] < at["ndcg@2.5"] < at["ndcg@3"]
     assert at["ndcg@0.5"] == 1.0

@@ -39,7 +39,7 @@ def test_metrics_are_scikit_learns(rows):
         "log_loss": sk.log_loss(y, p),
     }  # fmt: skip
     for name, value in expected.items():
-        assert NAMED_METRICS[name].of(counts, 0.4) == pytest.approx(value, abs=1e-12)
+        assert NAMED_METRICS[name].evaluate(counts, 0.4) == pytest.approx(value, abs=1e-12)
         assert NAMED_METRICS[name].sign == (-1 if "loss" in name else 1)
     with pytest.raises(InputError, match=r"unknown metric 'acu'. Did you mean 'auc'"):
         find_metric("acu")
@@ -97,7 +97,7 @@ IN_ONE_ORDER = [
 def test_a_metric_has_the_same_bits_with_any_number_of_blas_threads(many_rows, measure):
     """Products of long vectors are not BLAS's, which adds up the parts of two threads in another order than one."""
     counts = ScoreCounts.from_scores(*many_rows)
-    assert_same_with_two_threads(lambda: find_metric(measure).of(counts, 0.4))
+    assert_same_with_two_threads(lambda: find_metric(measure).evaluate(counts, 0.4))
 
 
 @pytest.mark.parametrize(

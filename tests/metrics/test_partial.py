@@ -87,7 +87,7 @@ def test_of_few_positives_a_part_of_the_auc_counts(n_pos, weight):
     counts = ScoreCounts.from_scores(*sample(3, n_pos, 900, 1.0, ties=True))
     partial, of_all = partial_auc(counts, 0.05), auc(counts)
     assert partial < of_all
-    shrunk = find_metric("shrunk_partial_auc@0.05").of(counts, 0.0)
+    shrunk = find_metric("shrunk_partial_auc@0.05").evaluate(counts, 0.0)
     assert shrunk == pytest.approx(weight * partial + (1 - weight) * of_all, rel=1e-14)
 
 
@@ -301,11 +301,11 @@ def test_names_hold_their_parameters():
     for name, given_, value in (
         ("recall_at_precision", {"min_precision": 0.4}, recall_at_precision(counts, 0.4)),
         ("precision_at_recall", {"min_recall": 0.4}, precision_at_recall(counts, 0.4)),
-        ("precision_at_k", {"k": 20}, find_metric("recall_at_k@20").of(counts, 0.0) * 50 / 20),
+        ("precision_at_k", {"k": 20}, find_metric("recall_at_k@20").evaluate(counts, 0.0) * 50 / 20),
         ("two_way_partial_auc", {"min_tpr": 0.2, "max_fpr": 0.3}, two_way_partial_auc(counts, 0.2, 0.3)),
     ):
         measure = find_metric(name, **given_)
-        assert measure.of(counts) == find_metric(measure.name).of(counts) == pytest.approx(value, rel=1e-15)
+        assert measure.evaluate(counts) == find_metric(measure.name).evaluate(counts) == pytest.approx(value, rel=1e-15)
         assert (measure.sign, measure.needs) == (1, "ranking")
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),

@@ -236,16 +236,16 @@ def test_a_column_must_be_there_and_not_be_all():
 
 
 def test_codes_are_equal_where_values_are():
-    numbers = selection.codes(np.array([2.5, -1, 2.5, np.nan, np.nan]))
+    numbers = selection.factorize(np.array([2.5, -1, 2.5, np.nan, np.nan]))
     assert numbers[0] == numbers[2] != numbers[1]
     assert numbers[3] != numbers[4]
     towns = Schema(("town=a", "town=b"), "class", ("1",), ("-1",), {"town": ("a", "b")})
-    assert selection.names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == [
+    assert selection.names_of_numbers(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == [
         "of an unknown category",
         "a",
         "b",
     ]
-    assert selection.names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
+    assert selection.names_of_numbers(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
 
 
 @settings(max_examples=30)

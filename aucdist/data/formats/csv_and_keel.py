@@ -111,7 +111,7 @@ class CsvText:
                     floats.remove(self.names[int(failed[1])])
         return self._read_in_python(names) if table is None else table
 
-    def place(self, row: int, name: str) -> str:
+    def location(self, row: int, name: str) -> str:
         """Return the file and the line of a cell, as in ``f.csv, line 3``; rows count from 0."""
         cells = next(itertools.islice(self.rows(), row, None))
         return f"{self.where}, line {cells[self.names.index(name)][0]}"
@@ -223,7 +223,7 @@ def parse_cells(text: CsvText, options: "TableOptions") -> Parsed:
         # this is also true for NaN
         if not all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks):
             columns = columns.set_column(i, name, text.read([name], (), ())[name])
-    return parse_table(columns, options, text.where, text.place, are_cells=True)
+    return parse_table(columns, options, text.where, text.location, are_cells=True)
 
 
 class CsvFormat(TableFormat, LineFormat):

@@ -467,12 +467,12 @@ class EmbeddedFormat(Format):
             raise unknown("embedded data set", name, EMBEDDED)
         bunch = getattr(sklearn.datasets, f"load_{name}")()
         X = np.ascontiguousarray(bunch.data, dtype=np.float64)
-        codes = np.asarray(bunch.target, dtype=np.int64)
-        labels = Labels.of(codes, [str(c) for c in bunch.target_names])
+        class_numbers = np.asarray(bunch.target, dtype=np.int64)
+        labels = Labels.of(class_numbers, [str(c) for c in bunch.target_names])
         survey = Survey.of(
             self.source.display_name, labels, label="target", columns=tuple(map(str, bunch.feature_names))
         )
-        return Parsed(survey, labels, X, digest=files.sha256_of(X.tobytes() + codes.tobytes()))
+        return Parsed(survey, labels, X, digest=files.sha256_of(X.tobytes() + class_numbers.tobytes()))
 
 
 FORMATS: dict[str, type[Format]] = {

@@ -81,7 +81,7 @@ def parse_svmlight(
     )  # fmt: skip
     if fault != kernels.NO_FAULT:
         raise text.fault(offset, _pair_fault(text, offset, fault, n_features, dtype))
-    places, spans_of_hard = hard[:n_hard, 0], hard[:n_hard, 1:]
+    positions, spans_of_hard = hard[:n_hard, 0], hard[:n_hard, 1:]
     numbers = as_numpy(_spans(text, spans_of_hard).view(pa.large_string()).cast(pa.float64()))
     for i in np.flatnonzero(~(np.abs(numbers) < 2.0**53)):
         start, stop = spans_of_hard[i]
@@ -91,7 +91,7 @@ def parse_svmlight(
             raise text.fault(index, _pair_fault(text, index, kernels.TOO_LARGE, n_features, dtype))
         if problem := describe_bad_number(raw, numbers[i]):
             raise text.fault(start, f"value {excerpt(raw)} {problem}")
-    values[places] = numbers
+    values[positions] = numbers
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
     X.has_canonical_format = True
     if not numbers.all():

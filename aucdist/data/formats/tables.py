@@ -31,14 +31,14 @@ from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError, shortened
 from aucdist.parameters import frozen
 
-CellPlace = Callable[[int, str], str]
+CellLocation = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
 SHOWN_OF_CELL = 40
 VALUES_IN_CACHE = 2**17  # values
 
 
 def parse_table(
-    columns: pa.Table, options: TableOptions, where: str, place: CellPlace, *, are_cells: bool = False
+    columns: pa.Table, options: TableOptions, where: str, location: CellLocation, *, are_cells: bool = False
 ) -> Parsed:
     """Parse the columns of a table. Dates become numbers.
 
@@ -49,7 +49,7 @@ def parse_table(
     options : TableOptions
     where : str
         Names the file in errors.
-    place : CellPlace
+    location : CellLocation
     are_cells : bool, default=False
         Whether numbers may be texts, as in a CSV file.
 
@@ -67,7 +67,7 @@ def parse_table(
                 plain = pa.string() if name in options.texts else pa.float64()
             if plain != kind:
                 columns = columns.set_column(i, name, columns.column(i).cast(plain))
-    reader = _TableReader(columns, options, where, place, are_cells)
+    reader = _TableReader(columns, options, where, location, are_cells)
     if not options.guess:
         return reader.table()
     texts = {
@@ -129,9 +129,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[ndarray, pa.Array]:
     """Return the index of each value of a column among its distinct values (the last one for null), and these values."""
     array = one_array(column)
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    places, values = encoded.indices, encoded.dictionary
+    positions, values = encoded.indices, encoded.dictionary
     last_code = scalar(len(values), pa.int64())
-    return as_numpy(places.cast(pa.int64()).fill_null(last_code) if places.null_count else places), values
+    return as_numpy(positions.cast(pa.int64()).fill_null(last_code) if positions.null_count else positions), values
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
@@ -163,7 +163,7 @@ class _TableReader:
     columns: pa.Table
     options: TableOptions
     where: str
-    place: CellPlace
+    location: CellLocation
     are_cells: bool
 
     def table(self) -> Parsed:
@@ -244,7 +244,7 @@ class _TableReader:
     def _fault(self, rows: ndarray, name: str, problem: str) -> InputError:
         """Return the error for the first of these rows."""
         return InputError(
-            f"{self.place(int(np.argmax(rows)), name)}, column {name!r}: {problem}"
+            f"{self.location(int(np.argmax(rows)), name)}, column {name!r}: {problem}"
             f"{f'. {rows.sum():,} of {len(rows):,} rows read lack it' if problem.endswith(REMEDY_OF_LABELS) else ''}"
         )
 

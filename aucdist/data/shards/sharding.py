@@ -82,20 +82,20 @@ def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     Returns
     -------
     ndarray
-        Ndarray of int64: from 0 to n - 1; different numbers have different places.
+        Ndarray of int64: from 0 to n - 1; different numbers have different positions.
     """
     half = np.uint64(max(1, ((n - 1).bit_length() + 1) // 2))
     keys = hash_ids(np.arange(ROUNDS), seed)
     mask = (np.uint64(1) << half) - np.uint64(1)
-    places = numbers.astype(np.uint64)
-    walking = np.arange(len(places))
+    positions = numbers.astype(np.uint64)
+    walking = np.arange(len(positions))
     while len(walking):
-        left, right = places[walking] >> half, places[walking] & mask
+        left, right = positions[walking] >> half, positions[walking] & mask
         for key in keys:  # one round: swap the halves, and mix one with a hash of the other
             left, right = right, left ^ (hash_ids(right ^ key, 0) & mask)
-        places[walking] = (left << half) | right
-        walking = walking[places[walking] >= np.uint64(n)]
-    return places.astype(np.int64)
+        positions[walking] = (left << half) | right
+        walking = walking[positions[walking] >= np.uint64(n)]
+    return positions.astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import genextreme, wilcoxon
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from support.runs import page_of
-from support.small_paper import load_paper, rows as table_rows, run, write
+from support.small_paper import load_paper, rows as lines, run, write
 from support.tables import table_beside
 
 from aucdist import LinkClassifier
@@ -58,9 +58,7 @@ def by_hand(smote: bool) -> list[tuple[float, float]]:
 def test_a_cell_is_the_mean_over_splits(tmp_path: Path) -> None:
     result = run(write(tmp_path, paper(keel=KEEL)))
     plain, smote = by_hand(False), by_hand(True)
-    rows = {
-        (row["measure"], row["system"]): row for row in table_rows(result["run"], "keel") if row["dataset"] == "eight"
-    }
+    rows = {(row["measure"], row["system"]): row for row in lines(result["run"], "keel") if row["dataset"] == "eight"}
     for system, values in (("logit", plain), ("smote", smote)):
         for i, measure in enumerate(("auc", "brier")):
             assert float(rows[measure, system]["mean"]) == pytest.approx(np.mean(values, axis=0)[i], rel=1e-4)
@@ -79,7 +77,7 @@ def test_ranks_and_marks() -> None:
         for system, shift in (("logit", 0.0), ("smote", 0.1)):
             value = {"auc": [0.8 - shift + 0.01 * r.normal()], "brier": [0.2 + shift], "chosen": [0]}
             results[TaskKey("eight", system, repeat)] = value
-    cells = {(c.measure, c.system): c for _, c in kind.cells(results).iterrows() if c.dataset == "eight"}
+    cells = {(c.measure, c.system): c for _, c in kind.lines(results).iterrows() if c.dataset == "eight"}
     assert (cells["auc", "logit"].highlight, cells["auc", "smote"].highlight) == ("better", "")
     assert (cells["auc", "logit"].mark, cells["auc", "smote"].mark) == ("", "**")
     summary = kind.report(results).counts
@@ -118,7 +116,7 @@ def test_shapes(tmp_path: Path) -> None:
         },
     }  # fmt: skip
     result = run(write(tmp_path, paper(shapes=experiment)))
-    rows = {(row["system"], row["n"]): row for row in table_rows(result["run"], "shapes")}
+    rows = {(row["system"], row["n"]): row for row in lines(result["run"], "shapes")}
     with warnings.catch_warnings(action="ignore"):
         areas = [
             LinkClassifier(**{k: v for k, v in model.items() if k != "estimator"})
@@ -152,7 +150,7 @@ def test_optimisers(tmp_path: Path) -> None:
         assert len(values) == 5
         assert values[-1] < values[0]
     assert sum(result["tables"]["fast"]["fastest"].values()) == 1
-    rows = table_rows(result["run"], "fast")
+    rows = lines(result["run"], "fast")
     assert [(row["dataset"], row["system"]) for row in rows] == [("eight", name) for name in of_task["log_loss"]]
     assert all(float(row["seconds"]) == pytest.approx(of_task["seconds"][row["system"]], rel=1e-4) for row in rows)
     assert "<li>fastest: " in page_of(result)
