@@ -1,1 +1,1 @@
-"""Run work on the blocks of a data set, in this process or on a cluster: `blocks.reduce`."""
+"""Run functions on the blocks of a data set, in this process or on a cluster: `blocks.reduce`."""

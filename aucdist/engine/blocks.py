@@ -1,4 +1,4 @@
-"""Run a step on every block of a data set and add up the summaries that it returns: `blocks.reduce(step, *args)`."""
+"""Run a step on every block of a data set, and add up the summaries that it returns: `blocks.reduce(step, *args)`."""
 
 import copy
 import functools
@@ -58,11 +58,12 @@ class BlockInfo:
     lasting : bool
         Whether the rows stay in memory from step to step. Those of a stored block do not.
     ranges : ColumnRanges or None
-        The ranges of a stored block's columns, so that they need not be read again for it.
+        The ranges of a stored block's columns, so that it need not be read again for them.
     copied : bool
-        Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
+        Whether a stored block has a copy on the local disk, which is memory-mapped for each step. Otherwise, the block is read
+        and decoded for each step.
     pair_columns : tuple of str
-        What decides their pairs beside the label: ``group`` and ``grade``.
+        The columns besides the label that decide which rows make pairs: ``group`` and ``grade``.
     """
 
     n_samples: int
@@ -79,7 +80,7 @@ class BlockInfo:
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
-        """Describe a block."""
+        """Return the description of a block."""
         positive, weight = block.y > 0, block.weight
         n, n_pos = block.n_samples, int(np.count_nonzero(positive))
         weight_pos, weight_neg = float(n_pos), float(n - n_pos)
@@ -98,7 +99,7 @@ class StoredBlock(Stored[Block]):
     loader : callable
         ``loader(item) -> Block``, picklable, and always the same block.
     item : object, optional
-        What the loader gets; by default the index.
+        The argument of the loader; by default the index.
     """
 
     info: BlockInfo
@@ -116,19 +117,20 @@ class StoredBlock(Stored[Block]):
         ranges = ColumnRanges.of(block.rows, block.weight) if block.n_features <= MAX_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
         if stored.copied and isinstance(stored.item, Stored):
-            # Keep the item without its copy on the disk, as if it had been pickled: the original item owns that copy.
+            # Keep the item without its copy on the disk, as if it had been pickled, because the original item owns that copy.
             stored.item = copy.copy(stored.item)
         return stored
 
 
 def _read_block(loader: Loader, item: Any) -> Block:
     block = load(loader, item)
-    pa.default_memory_pool().release_unused()  # the pool would keep three times the memory of decompressing a block
+    # Otherwise the pool keeps three times the memory of decompressing a block.
+    pa.default_memory_pool().release_unused()
     return block
 
 
 def load(loader: Callable[[Any], T], item: Any) -> T:
-    """Call a loader of blocks or another function, and wait if a store does not answer for a while."""
+    """Call a loader of blocks or another function. If a store does not answer, try again for a while."""
     with long_retries():
         return loader(item)
 
@@ -136,7 +138,7 @@ def load(loader: Callable[[Any], T], item: Any) -> T:
 def load_all(
     loader: Loader, numbers: Sequence[int], items: Sequence[Any], stream: bool, threads: int
 ) -> list[Block | StoredBlock]:
-    """Load the blocks of these numbers, or with `stream` read them once and keep what is needed to read them again."""
+    """Load the blocks of these numbers. With `stream`, read them once and keep only what is needed to read them again."""
     return in_threads(
         lambda i: StoredBlock.first_read(loader, numbers[i], items[i]) if stream else load(loader, items[i]),
         len(numbers),
@@ -145,7 +147,7 @@ def load_all(
 
 
 def info_of(block: Block | StoredBlock) -> BlockInfo:
-    """Describe a block, whether or not it is in memory."""
+    """Return the description of a block, whether or not it is in memory."""
     return block.info if isinstance(block, StoredBlock) else BlockInfo.of(block)
 
 
@@ -153,12 +155,12 @@ class Blocks(ABC):
     """The rows of a data set in blocks, in this process or on workers.
 
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
-    until the next step (None before the first); it stays where the block is. A step that leaves it as it is returns the summary
-    alone. `summary` supports ``+``, or is a dict of values that do: arrays and numbers add up, lists concatenate in the order
-    of the blocks, other objects define ``__add__``. A tuple would be taken for memory and summary. They are
-    added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step is pure: it changes neither
-    its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
-    another worker.
+    until the next step (None before the first); it stays where the block is. A step that does not change it returns only the
+    summary. `summary` supports ``+``, or is a dict of values that do: arrays and numbers add up, lists concatenate in the order
+    of the blocks, other objects define ``__add__``. A summary must not be a tuple, which would be taken for memory and
+    summary. Summaries are added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step must be
+    pure: it changes neither its inputs nor anything else, and its result depends on its inputs only. So it may run in any thread,
+    and again on another worker.
 
     Attributes
     ----------
@@ -173,7 +175,7 @@ class Blocks(ABC):
         Whether rows have a group, so that pairs are within groups; and a grade, so that a pair is two rows with different
         grades.
     has_codes : bool
-        Whether the rows are codes of a feature map, and not numbers.
+        Whether the rows are codes of a feature map, instead of numbers.
     lasting : bool
         Whether all rows stay in memory from step to step, so that values computed from them may stay there as well.
     features_lasting : bool
@@ -206,11 +208,11 @@ class Blocks(ABC):
         self.has_grades = "grade" in pair_columns
         self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
         self.features_lasting = self.lasting
-        self._ranges: Any = None  # ColumnRanges, once they are asked for
+        self._ranges: Any = None  # ColumnRanges, once they have been computed
 
     @property
     def ranges(self) -> ColumnRanges:
-        """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
+        """The range of each column. It is computed by one reduction, unless it was found when the blocks were read."""
         if self._ranges is None:
             known = [info.ranges for info in self.infos if info.ranges is not None]
             if len(known) == self.n_blocks:
@@ -222,11 +224,11 @@ class Blocks(ABC):
 
     @property
     def unmapped(self) -> "Blocks":
-        """The blocks of the rows as they came, before a feature map."""
+        """The blocks of the original rows, before any feature map."""
         return self if self._unmapped is None else self._unmapped
 
     def set_feature_map(self, feature_map: Any, unmapped: "Blocks") -> Self:
-        """Note which feature map made these rows, and of which rows; return them."""
+        """Record which feature map made these rows, and of which rows, and return these blocks."""
         self.feature_map, self._unmapped = feature_map, unmapped
         return self
 
@@ -245,7 +247,7 @@ class Blocks(ABC):
         Parameters
         ----------
         step : callable
-            A module-level function, as in the class's description.
+            A module-level function, as the class describes it.
         *args
             Sent to every block: arrays, numbers, tuples of them.
         """
@@ -254,7 +256,7 @@ class Blocks(ABC):
         """Call a module-level function, ``function(block, *args)``, on each block and return the sum of the results."""
         return self.reduce(_WithoutMemory(function), *args)
 
-    # The methods that `aucdist.engine.view.ClassBlocks` has too, so that callers need not ask how many classes there are:
+    # `aucdist.engine.view.ClassBlocks` has these methods as well, so that callers need not distinguish the number of classes:
 
     def then(self, change: "Callable[[Blocks], Blocks]") -> "Blocks":
         """Return the rows after applying a function to each block."""
@@ -277,8 +279,8 @@ class LocalBlocks(Blocks):
     blocks : sequence of Block or StoredBlock
         Stored blocks are read again for each step and not kept.
     n_jobs : int or None, default=None
-        How many threads work on blocks at the same time: None means 1, -1 one for each core. The results have the same bits for
-        any number. More threads than blocks bring nothing.
+        The number of threads that work on blocks at the same time. None means 1, and -1 means one for each core. The results
+        have the same bits for any number. More threads than blocks have no effect.
     """
 
     def __init__(self, blocks: Sequence[Block | StoredBlock], *, n_jobs: int | None = None):
@@ -303,7 +305,7 @@ class LocalBlocks(Blocks):
         n_blocks: int,
         n_jobs: int | None = None,
     ) -> "LocalBlocks":
-        """Cut rows in memory into blocks of adjacent rows of nearly equal size, without copying the features.
+        """Divide rows in memory into blocks of adjacent rows of nearly equal size, without copying the features.
 
         Parameters
         ----------
@@ -315,9 +317,9 @@ class LocalBlocks(Blocks):
         groups : array of shape (n_samples,), optional
             Numbers or strings: a pair is then two rows with the same one.
         n_blocks : int
-            From 1 to n_samples. It is a part of the problem, as the rows are: another number changes the last bits of a fit.
+            From 1 to n_samples. Another number changes the last bits of a fit.
         n_jobs : int or None, default=None
-            As in the class's description; it changes no bit.
+            As the class describes it. It does not change the result.
 
         Raises
         ------
@@ -330,7 +332,7 @@ class LocalBlocks(Blocks):
 
     @classmethod
     def split(cls, rows: Block, n_blocks: int, n_jobs: int | None = None) -> "LocalBlocks":
-        """Cut a block into blocks of neighbours. The parameters are those of `of`."""
+        """Divide a block into blocks of adjacent rows. The parameters are those of `of`."""
         if n_blocks == 1:
             return cls([rows], n_jobs=n_jobs)
         ends = [rows.n_samples * number // n_blocks for number in range(n_blocks + 1)]
@@ -347,17 +349,20 @@ class LocalBlocks(Blocks):
         n_jobs: int | None = None,
         items: Sequence[Any] | None = None,
     ) -> "LocalBlocks":
-        """Load all blocks, or with `stream` read them again for each step. The numbers are the same.
+        """Load all blocks. With `stream`, they are read again for each step. The results are the same.
 
         Parameters
         ----------
         loader : callable
             ``loader(item) -> Block``; with `n_jobs` called by several threads.
+        n_blocks : int
+            The number of blocks.
         stream : bool, default=False
+            Whether to read the blocks again for each step instead of keeping them in memory.
         n_jobs : int or None, default=None
-            As in the class's description.
+            As the class describes it.
         items : sequence, optional
-            What the loader gets for each block; by default its index.
+            The argument of the loader for each block; by default its index.
         """
         numbers = range(n_blocks)
         blocks = load_all(loader, numbers, numbers if items is None else items, stream, number_of_threads(n_jobs))
@@ -374,7 +379,7 @@ class LocalBlocks(Blocks):
         numbers = range(self.n_blocks)
         if self.threads > 1 or not self.lasting:
             after, tree = run_on_blocks(step, self._blocks, self._memory, args, numbers, threads=self.threads)
-        else:  # one thread, and blocks in memory: locks would cost more than a step on few rows
+        else:  # With one thread and blocks in memory, locks would cost more than a step on few rows.
             tree, after = MergeTree(), []
             for number, argument in enumerate(numbers if first_argument(step) == "number" else self._blocks):
                 before = self._memory[number]
@@ -397,23 +402,27 @@ class _WithoutMemory:
 
 
 def all_rows(blocks: Blocks) -> Block:
-    """Return the rows of all blocks, which this process has to have the memory for."""
+    """Return the rows of all blocks as one block, for which this process must have the memory."""
     return stacked(blocks.sum(lambda block: [block]))
 
 
 def gather_sample(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:
-    """Return the rows that a function draws from each block, a list, in the order of their ids."""
+    """Return the rows that a function draws from each block, in the order of their ids. The function returns a list of blocks."""
     drawn = stacked(blocks.sum(draw, *args))
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
 def block_seed(seed: int, round_: int, index: int) -> int:
-    """Return the seed of one block in one round, below 2**63: all the randomness a step may use.
+    """Return the seed of a block in a round, below 2**63. A step may use no other source of randomness.
 
     Parameters
     ----------
     seed, round_, index : int
-        The run's seed, the round's number, the block's index; not negative.
+        The seed of the run, the number of the round, and the index of the block. None of them is negative.
+
+    Returns
+    -------
+    int
     """
     return int(np.random.SeedSequence((seed, round_, index)).generate_state(1, np.uint64)[0] >> 1)

@@ -1,10 +1,11 @@
 """Checkpoints of a fit, from which an interrupted fit resumes and ends with the same result.
 
-What a solver does depends only on its parameters and on the summaries of its steps. Therefore no solver is asked for its state: a
-journal keeps the summary of each step, and a resumed fit runs the same solver again, which gets its summaries from the journal
-without reading any rows. When the journal ends, the blocks get back the memory that was written with it, and the steps run again.
+What a solver does depends only on its parameters and on the summaries of its steps. Therefore, the state of a solver need not
+be stored. A journal keeps the summary of each step. A resumed fit runs the same solver again, which gets its summaries from the
+journal without reading any rows. When the journal ends, the blocks get back the memory that was written with it, and further
+steps run on the rows.
 
-Journals and memories are serialized to the last bit by `aucdist.data.serialization`.
+`aucdist.data.serialization` serializes journals and memories without any loss.
 """
 
 import itertools
@@ -31,12 +32,12 @@ MANIFEST = "checkpoint-"
 
 @dataclass(frozen=True)
 class CheckpointFolder:
-    """A folder, or a prefix of an object store, whose files are named after their content. It is sent to the workers."""
+    """A folder, or a prefix of an object store, whose files are named after their content. This object is sent to the workers."""
 
     url: str
 
     def put(self, data: bytes) -> str:
-        """Write a file unless it is there, and return its name."""
+        """Write a file unless it exists, and return its name."""
         name = f"{sha256_of(data)}.npz"
         with long_retries():
             if not exists(f"{self.url}/{name}"):
@@ -49,7 +50,7 @@ class CheckpointFolder:
         Raises
         ------
         InputError
-            If it is not there, or is not what was written.
+            If it does not exist, or has another content than was written.
         """
         with long_retries():
             data = read_bytes(f"{self.url}/{name}")
@@ -61,7 +62,7 @@ class CheckpointFolder:
 
 
 class Entry(NamedTuple):
-    """One reduction: the branch of the blocks it ran on, the step's name, a digest of its arguments, and the merged summary."""
+    """One reduction: the branch of the blocks on which it ran, the name of the step, a digest of its arguments, and its sum."""
 
     branch: int
     step: str
@@ -78,11 +79,11 @@ class Checkpoint:
     fingerprint : dict
         The fingerprint of the fit.
     rounds : int
-        The rounds of the solver, so far.
+        The number of rounds of the solver so far.
     journal : list of str
-        The files that hold the entries, in order.
+        The files with the entries, in order.
     memory : dict
-        The files that hold the memory of the blocks of each branch, by its number.
+        The files with the memory of the blocks of each branch, by the number of the branch.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -95,7 +96,7 @@ class Checkpoint:
 
     @property
     def files(self) -> set[str]:
-        """All files it needs."""
+        """All files that the checkpoint needs."""
         return {*self.journal, *(name for names in self.memory.values() for name in names)}
 
 
@@ -117,9 +118,10 @@ class Journal:
     Parameters
     ----------
     url : str
-        A folder of this fit alone, as a path or an fsspec URL, which every worker can read and write.
+        A folder of this fit only, as a path or an fsspec URL, which every worker can read and write.
     fingerprint : dict
-        What decides the bits, as JSON types: data, blocks, model, version. A checkpoint with another fingerprint is refused.
+        Everything that determines the result, as JSON values: data, blocks, model, version. A checkpoint with another
+        fingerprint is an error.
     blocks : Blocks
         The rows to fit.
     note : callable
@@ -130,14 +132,14 @@ class Journal:
     blocks : Blocks
         The blocks to fit the estimator on.
     checkpoint : Checkpoint or None
-        The newest one.
+        The newest checkpoint.
     rounds : int
-        Rounds in the checkpoint from which this fit resumes; 0 if there is none.
+        The number of rounds in the checkpoint from which this fit resumes; 0 if there is none.
 
     Raises
     ------
     InputError
-        If the checkpoints there belong to another fit; the message shows both fingerprints.
+        If the checkpoints in the folder belong to another fit. The message shows both fingerprints.
     """
 
     def __init__(self, url: str, fingerprint: Json, blocks: Blocks, note: Callable[[str], None]):
@@ -160,7 +162,7 @@ class Journal:
         return bool(self.entries)
 
     def restored(self, blocks: Blocks, names: list[str]) -> Blocks:
-        """Return the blocks with the memory read from these files; it no longer depends on earlier steps."""
+        """Return the blocks with the memory in these files. It no longer depends on earlier steps."""
         restored = blocks.without_memory()
         restored.reduce(restore_memory, self.folder, names)
         return restored
@@ -168,9 +170,9 @@ class Journal:
     # ---- writing -------------------------------------------------------------------------------------------------------
 
     def round_done(self, rounds: int | None, seconds: float, *, now: bool = False) -> None:
-        """Count a round of the solver; if a checkpoint is due, write it and restore the blocks' memory from it.
+        """Count a round of the solver. If a checkpoint is due, write it and restore the blocks' memory from it.
 
-        If it cannot be written, the fit goes on without it.
+        If the checkpoint cannot be written, the fit continues without it.
 
         Parameters
         ----------
@@ -209,7 +211,7 @@ class Journal:
             branch._inner = self.restored(branch._inner, names)
         self.checkpoint, self.new = checkpoint, []
         self.rounds, self._written_at = self._rounds, time.monotonic()
-        # The files that neither of the last two checkpoints needs.
+        # These files are needed by neither of the last two checkpoints.
         kept = [checkpoint] if before is None else [checkpoint, before]
         needed: set[str] = set().union(*(c.files | {self._manifest(c.number).rpartition("/")[2]} for c in kept))
         for name in names_in(self.folder.url):
@@ -222,7 +224,7 @@ class Journal:
         return f"{self.folder.url}/{MANIFEST}{number:06d}.json"
 
     def _newest_intact(self, blocks: Blocks) -> Checkpoint | None:
-        """Return the newest undamaged checkpoint, and take its entries."""
+        """Return the newest undamaged checkpoint, and use its entries."""
         for name in sorted((n for n in names_in(self.folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
                 content = read_sealed(f"{self.folder.url}/{name}")
@@ -245,7 +247,8 @@ class Journal:
                 return checkpoint
             except _DifferentFit:
                 raise
-            except (ValueError, TypeError, LookupError) as error:  # unknown fields, or a file of another kind
+            # The file has unknown fields, or is of another kind.
+            except (ValueError, TypeError, LookupError) as error:
                 self._note(f"{name} is corrupt ({error}); the checkpoint before it is used, if there is one")
         return None
 
@@ -255,7 +258,7 @@ class _DifferentFit(InputError):
 
 
 class JournalledBlocks(Blocks):
-    """Blocks whose reductions come from a journal as long as it lasts, and are then added to it."""
+    """Blocks whose reductions come from a journal until it ends. Further reductions are added to the journal."""
 
     def __init__(self, journal: Journal, inner: Blocks, *, has_memory: bool = False):
         super().__init__(inner.infos)
@@ -263,9 +266,10 @@ class JournalledBlocks(Blocks):
         if inner.unmapped is not inner:
             self.set_feature_map(inner.feature_map, inner.unmapped)
         self._journal, self._inner = journal, inner
-        self._memory_due = journal.replays  # the blocks do not have the memory of the replayed steps yet
+        # During the replay, the blocks do not have the memory of the replayed steps.
+        self._memory_due = journal.replays
         self._has_memory = has_memory
-        self._number = next(journal.numbers)  # a resumed solver creates its branches in the same order
+        self._number = next(journal.numbers)  # A resumed solver creates its branches in the same order.
         journal.branches[self._number] = self
 
     def without_memory(self) -> "JournalledBlocks":

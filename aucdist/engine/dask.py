@@ -1,4 +1,4 @@
-"""Store blocks on a Dask cluster. Only this file, `worker_part` and `worker_calls` import `distributed`."""
+"""Blocks on a Dask cluster. Only this module, `worker_part` and `worker_calls` import `distributed`."""
 
 import copy
 import itertools
@@ -38,17 +38,17 @@ MARKS_PER_WORKER = 4
 
 
 class DaskBlocks(Blocks):
-    """Blocks in the memory of a cluster's workers, or read there for each step.
+    """Blocks in the memory of a cluster's workers, or read by the workers for each step.
 
-    Blocks that lie on one worker are one part. Dask places the parts, holds them and makes them again from their source
-    if a worker is lost. Steps are not tasks of Dask: the client calls a handler on each worker
+    The blocks of one worker are one part. Dask places and keeps the parts, and computes them again from their source
+    if a worker is lost. Steps are not tasks of Dask. The client calls a handler on each worker
     (`aucdist.engine.worker_part`), which runs the step on its part with the worker's threads and sends the merged
-    summaries. If a worker is lost, its steps are repeated. This takes time and does not change a bit of the result.
+    summaries. If a worker is lost, its steps are repeated. This takes time but does not change the result.
 
     Parameters
     ----------
     parts : sequence of Future
-        Futures of `Part`, each of which can be recomputed from its own task graph. Together they hold the blocks 0, 1, 2, ...
+        Futures of `Part`, each of which can be recomputed from its own task graph. Together, they have the blocks 0, 1, 2, ...
     """
 
     def __init__(self, client: Client, parts: Sequence[Future]):
@@ -62,20 +62,20 @@ class DaskBlocks(Blocks):
     def load(
         cls, client: Client, loader: Loader, n_blocks: int, *, stream: bool = False, items: Sequence[Any] | None = None
     ) -> "DaskBlocks":
-        """Load the blocks on the workers, adjacent blocks on the same worker.
+        """Load the blocks on the workers. Adjacent blocks are loaded on the same worker.
 
-        With `stream`, they are read there again for each step. The numbers are the same.
+        With `stream`, the workers read them again for each step. The results are the same.
 
         Parameters
         ----------
         loader : callable
-            ``loader(item) -> Block``, picklable; it runs again if a worker was lost, and must return the same block.
+            ``loader(item) -> Block``, picklable. It runs again if a worker is lost, and must then return the same block.
         n_blocks : int
-            A property of the data, never of the cluster: the last bits of results depend on it.
+            The number of blocks. It must not depend on the cluster, because the last bits of results depend on it.
         stream : bool, default=False
             Whether the rows stay in files and are read in each step. Reading needs memory for about four blocks per thread.
         items : sequence, optional
-            What the loader gets for each block, by default its number. Items that `scatter_items` returned are already on
+            The argument of the loader for each block, by default its number. Items that `scatter_items` returned are already on
             the right workers.
         """
         # Tasks are not bound to the addresses of workers: if all workers were lost, Dask would wait for the old addresses
@@ -93,7 +93,7 @@ class DaskBlocks(Blocks):
 
     @classmethod
     def of_futures(cls, client: Client, blocks: Sequence[Future]) -> "DaskBlocks":
-        """Make a part of the blocks that lie on one worker.
+        """Make one part of the blocks on each worker.
 
         Parameters
         ----------
@@ -126,17 +126,17 @@ class DaskBlocks(Blocks):
         chain = [*self._chain, call]
         held = KeptState(self._parts, call.state)  # if the step fails, the workers that finished it drop this state
         total, changed = self._parts.run(chain)
-        if changed:  # otherwise the new state equals the previous one, and the workers drop it
+        if changed:  # if not, the new state equals the previous one, and the workers drop it
             call.keep()
             self._chain, self._held = chain, held
         return total
 
 
 def scatter_items(client: Client, items: Sequence[Any]) -> list[Future]:
-    """Put small objects on the workers, adjacent ones on the same worker, and return futures.
+    """Put small objects on the workers, and return futures. Adjacent objects are put on the same worker.
 
     Tasks that take an object run on its worker, so the next task can use what the object keeps. If a worker is lost,
-    Dask places its objects again.
+    Dask puts its objects on other workers.
     """
     runs = _neighbours(client, len(items))
     # Dask schedules tasks that depend on fewer than five others as if they depended on none.
@@ -149,8 +149,8 @@ def scatter_items(client: Client, items: Sequence[Any]) -> list[Future]:
 
 
 def _homes(client: Client, futures: Sequence[Future]) -> list[str]:
-    """Wait for futures, and return the address of the worker that holds each; an empty text if none does any more."""
-    with client.as_current():  # which need not be Dask's default client
+    """Wait for futures, and return the address of the worker that has each of them, or "" if no worker has it any more."""
+    with client.as_current():  # the client may not be Dask's default client
         wait(futures)
     holders = client.who_has(list(futures))
     return [min(holders[future.key], default="") for future in futures]
@@ -162,7 +162,7 @@ def _keep(item: Any, home: int) -> Any:
 
 
 def _neighbours(client: Client, n: int) -> list[range]:
-    """Divide the numbers from 0 to n - 1 into one range of neighbours for each worker."""
+    """Divide the numbers from 0 to n - 1 into one range of consecutive numbers for each worker."""
     n_parts = max(1, min(len(client.nthreads()), n))
     return [range(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
 
@@ -181,13 +181,16 @@ def blocks_from_collections(
     graded: bool,
     may_miss: bool,
 ) -> Blocks:
-    """Make blocks of Dask collections, one per chunk of rows; on the current client's workers, or here if there is no client.
+    """Make blocks of Dask collections, one for each chunk of rows.
+
+    The blocks are made on the workers of the current client, or in this process if there is no client.
 
     Parameters
     ----------
     X : dask Array or DataFrame of shape (n_samples, n_features)
+        The features.
     columns : mapping of dask Arrays or Series of shape (n_samples,)
-        ``y``, and ``weight`` and ``groups`` if there are some. Chunked as X is, or re-chunked to it.
+        ``y``, and ``weight`` and ``groups`` if there are any. If their chunks differ from those of X, they are rechunked.
     encode : callable
         Turns a chunk's labels into -1 and +1; with `several` classes, into the numbers of sets of them.
     graded : bool
@@ -196,7 +199,7 @@ def blocks_from_collections(
         Whether values may be missing.
     """
     are_frames = all(hasattr(collection, "to_dask_array") for collection in (X, *columns.values()))
-    chunks: Any  # delayed rows with the keywords of `_make_block`
+    chunks: Any  # delayed rows, with the keyword arguments of `_make_block`
     if are_frames:
         if any(column.npartitions != X.npartitions for column in columns.values()):
             raise InputError(
@@ -204,7 +207,7 @@ def blocks_from_collections(
                 f"{', '.join(f'{name} has {column.npartitions}' for name, column in columns.items())}: take all of them from "
                 "one DataFrame"
             )
-        # One expression for all collections: otherwise Dask may merge the partitions of each of them differently.
+        # All collections are in one expression, because Dask may merge the partitions of separate ones differently.
         packed = X.map_partitions(
             _packed,
             *columns.values(),
@@ -238,13 +241,13 @@ def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:
                 "DataFrame"
             )
     values = X.to_numpy()
-    if values.dtype == object:  # columns of several types, or of types that have a missing value of their own
+    if values.dtype == object:  # columns have several types, or a type with its own missing value
         values = X.to_numpy(np.float64, na_value=np.nan)
     return {"X": values, **dict(zip(names, columns, strict=True))}
 
 
 def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
-    """Return delayed chunks of rows of Arrays, which are chunked again to match where lengths are known."""
+    """Return delayed chunks of rows of Arrays, which are rechunked to match if lengths are known."""
     X = _unsplit_rows(X)
     pieces = {"X": list(X.to_delayed().ravel())}
     for name, column in columns.items():
@@ -277,7 +280,10 @@ def distinct_labels(y: Any) -> list[ndarray]:
 
 
 def _distinct(chunk: Any) -> ndarray:
-    """Return the distinct labels of a chunk, with missing ones, which have no order, at the end; of a matrix distinct rows."""
+    """Return the distinct labels of a chunk, with missing labels, which have no order, at the end.
+
+    For a matrix, return distinct rows.
+    """
     values = np.asarray(chunk)
     if values.dtype != object or values.ndim > 1:
         return np.unique(values, axis=0)
@@ -288,12 +294,12 @@ def _distinct(chunk: Any) -> ndarray:
 def memory_of_workers(client: Client) -> list[tuple[int, int]]:
     """Return the memory limit of each worker in bytes (0 means none) and its number of threads.
 
-    If all workers are lost at the moment, wait for the first one.
+    If there is no worker at the moment, wait for the first one.
 
     Raises
     ------
     RunError
-        If none comes.
+        If no worker connects in time.
     """
     while not (workers := client.scheduler_info(n_workers=-1)["workers"].values()):
         wait_for_workers(client, 1, SECONDS_WITHOUT_WORKERS)
@@ -301,7 +307,7 @@ def memory_of_workers(client: Client) -> list[tuple[int, int]]:
 
 
 def memory_here() -> int:
-    """Return the bytes of memory that this process may use, where a container's limit counts."""
+    """Return how many bytes of memory this process may use. The limit of a container counts."""
     return int(MEMORY_LIMIT)
 
 
@@ -312,15 +318,16 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
     Parameters
     ----------
     workers, threads : int
-        Processes, and threads in each.
+        The number of processes, and of threads in each.
     memory_limit : str
-        Per process, as in ``"2GiB"``; ``"auto"`` shares out the machine's memory.
+        The memory of each process, as in ``"2GiB"``. ``"auto"`` divides the memory of the machine.
     """
-    # Blocks are assigned to workers. Moving them for a few milliseconds of balance costs more than it gains. The setting lasts no
-    # longer: other clusters of this process have their own.
+    # Blocks stay on their workers, because moving them to balance the load costs more than it gains. The setting ends with the
+    # context, because other clusters of this process have their own.
     resource_tracker.ensure_running()  # it unblocks SIGINT when it starts, so start it first
-    # Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that
-    # is interrupted while it starts cannot be closed. The processes and threads that start here block SIGINT for good.
+    # Only this process handles Ctrl-C, and then ends the workers in order. Workers that handle it print tracebacks, and a
+    # cluster that is interrupted while it starts cannot be closed. The processes and threads that start here block SIGINT
+    # permanently.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with dask.config.set({"distributed.scheduler.work-stealing": False}):
@@ -335,7 +342,7 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
         try:
             yield cluster
         finally:
-            # Closing a nanny that starts its worker again raises, and hides the run's error.
+            # Closing a nanny that restarts its worker raises an error, which would hide that of the run.
             ends = time.monotonic() + RESTART_SECONDS
             while len(cluster.scheduler.workers) < len(cluster.worker_spec) and time.monotonic() < ends:
                 time.sleep(0.02)
@@ -355,11 +362,12 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
     Parameters
     ----------
     address : str
-        As in ``"tcp://scheduler:8786"``, or ``"tls://..."``.
+        The address of the scheduler, as in ``"tcp://scheduler:8786"`` or ``"tls://..."``.
     timeout : float
-        Seconds.
-    tls : (str, str, str), optional
-        Files: the authority that both sides trust, and this side's certificate and its key. Needed for ``tls://``.
+        The number of seconds to wait.
+    tls : tuple (str, str, str), optional
+        The files of the certificate authority that both sides trust, of this side's certificate, and of its key. Required for
+        ``tls://``.
 
     Raises
     ------
@@ -390,7 +398,7 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
     Parameters
     ----------
     function : callable
-        Picklable; it runs again if a worker was lost. It may wait for a store that is out for a while.
+        A picklable function. It runs again if a worker is lost, and may wait for a store that does not answer for a while.
     """
     futures = client.map(load, [function] * len(items), list(items), pure=False)[::-1]
     try:

@@ -1,8 +1,8 @@
 """Run a step on blocks, by the threads of one process, and add up what it returns in a fixed binary tree.
 
-**One BLAS thread while a fit runs.** BLAS splits long products by its threads and adds up the parts in another order,
-so the bits of a fit would depend on the number of cores. Its threads also wait for each other by spinning. If fits run
-side by side, or other programs compute, this costs many times the product. So only `n_jobs` and the workers decide how
+**BLAS has one thread while a fit runs.** BLAS divides long products among its threads and adds up the parts in another order,
+so the bits of a fit would depend on the number of cores. Its threads also wait for each other by spinning. If several fits or
+other programs run at the same time, this takes many times as long as the product. So only `n_jobs` and the workers decide how
 many threads a fit has.
 """
 
@@ -39,8 +39,8 @@ class MergeTree:
     """Adds up summaries in the shape of a binary tree over the numbers of the blocks.
 
     The node at (level, index) stands for the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``. A node is
-    added to its sibling as soon as both are there. The shape depends on the number of blocks alone: the sum has the
-    same bits whether one process, its threads or many workers add the summaries up, and in whatever order they arrive.
+    added to its sibling as soon as both exist. The shape depends only on the number of blocks. So the sum has the
+    same bits whether one process, its threads or many workers add up the summaries, and in whatever order they arrive.
     If summaries grow as they are added up, as counts of scores do, the sum of n of them costs n log n instead of n**2.
     """
 
@@ -51,7 +51,7 @@ class MergeTree:
             self.add(*node)
 
     def add(self, level: int, index: int, summary: Summary) -> None:
-        """Add a node, and merge upwards as far as siblings are there. Any thread may call this."""
+        """Add a node, and merge it upwards as far as siblings exist. Any thread may call this."""
         while True:
             with self._lock:
                 sibling = self._nodes.pop((level, index ^ 1), None)
@@ -69,7 +69,7 @@ class MergeTree:
     def total(self) -> Summary:
         """Return the sum over all blocks, which have to be numbered 0, 1, 2, ... without a gap."""
         *rest, (_, _, total) = self.nodes()
-        for _, _, summary in reversed(rest):  # a node without a right sibling stands for its parent
+        for _, _, summary in reversed(rest):  # a node without a right sibling is treated as its parent
             total = _sum(summary, total)
         return total
 
@@ -79,39 +79,42 @@ def _sum(left: Summary, right: Summary) -> Summary:
 
 
 def without_rows(step: T) -> T:
-    """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
+    """Mark a step that uses only the memory of blocks.
+
+    It gets the number of a block instead of the block, and no rows are read.
+    """
     step.first_argument = "number"  # type: ignore[attr-defined]
     return step
 
 
 def reads_rows_itself(step: T) -> T:
-    """Mark a step that rarely needs the rows: it is given the stored block, which it can read if necessary."""
+    """Mark a step that rarely needs the rows. It gets the stored block, which it can read if necessary."""
     step.first_argument = "source"  # type: ignore[attr-defined]
     return step
 
 
 def first_argument(step: Step) -> str:
-    """Return what a step takes of each block: its "rows", or its "number" or "source" if it is marked."""
+    """Return the first argument of a step: "rows", or "number" or "source" if the step is marked."""
     return getattr(step, "first_argument", "rows")
 
 
 def memory_and_summary(result: tuple[Any, Summary] | Summary, before: Any) -> tuple[Any, Summary]:
-    """Return the block's new memory, which is the one before if the step returned its summary alone, and the summary."""
+    """Return the new memory of a block and the summary. If the step returned only its summary, the memory did not change."""
     return result if isinstance(result, tuple) else (before, result)
 
 
 def number_of_threads(n_jobs: int | None) -> int:
-    """Return how many threads `n_jobs` asks for, as scikit-learn counts: None is 1, -1 is one for each core, -2 one less.
+    """Return the number of threads for `n_jobs`, as in scikit-learn: None is 1, -1 is one for each core, -2 is one less.
 
     Raises
     ------
     InputError
-        If it is 0, or no integer.
+        If `n_jobs` is 0 or not an integer.
     """
     N_JOBS.check("n_jobs", n_jobs)
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 1
-    from joblib import cpu_count  # type: ignore[import-untyped]  # here, because it loads asyncio
+    from joblib import cpu_count  # type: ignore[import-untyped]  # imported here, because it loads asyncio
 
     return max(1, cpu_count() + 1 + n_jobs)
 
@@ -131,7 +134,7 @@ def run_on_blocks(
     Parameters
     ----------
     blocks : sequence of Block or Stored
-        Those that are read are read ahead: there are at most two in memory for each thread.
+        The blocks. Stored ones are read ahead, at most two for each thread.
     memories : sequence
         The memory of each block.
     args : sequence
@@ -139,9 +142,9 @@ def run_on_blocks(
     numbers : sequence of int
         The numbers of the blocks in the data set.
     threads : int, default=1
-        How many blocks are worked on at once. It does not change the bits.
+        The number of blocks that are worked on at the same time. It does not change the result.
     stop : threading.Event, optional
-        Once set, no more blocks are started.
+        Once it is set, no further blocks are started.
 
     Returns
     -------
@@ -165,7 +168,7 @@ def run_on_blocks(
     with _blocks_in_turn(blocks, threads) if instead is None else nullcontext(instead.__getitem__) as take:
 
         def work(i: int) -> Any:
-            """Run the step on a block, which has no name: it has to be gone when the next one is waited for."""
+            """Run the step on a block. No variable refers to the block, so that its memory is freed before the next one."""
             memory, summary = memory_and_summary(step(take(i), memories[i], *args), memories[i])
             tree.add(0, numbers[i], summary)
             return memory
@@ -175,13 +178,13 @@ def run_on_blocks(
 
 @contextmanager
 def _blocks_in_turn(blocks: Sequence[Block | Stored[Block]], threads: int) -> Iterator[Callable[[int], Block]]:
-    """Yield a function that returns a block by its position, while the next blocks are read ahead, one for each thread."""
+    """Yield a function that returns a block by its position. Meanwhile, the next blocks are read ahead, one for each thread."""
     to_read = [i for i, block in enumerate(blocks) if not isinstance(block, Block)]
     reader, lock = ThreadPoolExecutor(min(threads, len(to_read)), "aucdist-read"), threading.Lock()
     upcoming, reads = iter(to_read), dict[int, Future[Block]]()
 
     def take(i: int) -> Block:
-        """Return the block at a position, once it was read."""
+        """Return the block at a position once it has been read."""
         block = blocks[i]
         if isinstance(block, Block):
             return block
@@ -202,15 +205,15 @@ class Interrupted(Exception):
 
 
 def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.Event | None = None) -> list[T]:
-    """Return what ``work(0)``, ..., ``work(n - 1)`` return, called by this thread and as many helpers as make `threads`.
+    """Return the results of ``work(0)``, ..., ``work(n - 1)``, which this thread and ``threads - 1`` helpers call.
 
-    The numbers are handed out in ascending order. After an error no more are, and of several errors the one of the lowest number
-    is raised, so that it does not depend on the threads.
+    The calls start in ascending order. After an error, no further calls start. If several calls fail, the error of the lowest
+    number is raised, so that it does not depend on the threads.
 
     Raises
     ------
     Interrupted
-        If `stop` was set before all were started.
+        If `stop` was set before all calls had started.
     """
     turns, lock = iter(range(n)), threading.Lock()
     results: list[Any] = [None] * n
@@ -218,7 +221,7 @@ def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.E
     ended = threading.Event()
 
     def work_on() -> None:
-        """Take turns until there are none left, or there was an error."""
+        """Call `work` for one number after the other, until there are none left, or there was an error."""
         while not ended.is_set():
             with lock:
                 i = next(turns, None)
@@ -237,7 +240,7 @@ def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.E
     helpers = [_helpers.submit(work_on) for _ in range(min(threads, n) - 1)]
     try:
         work_on()
-    except BaseException:  # after Ctrl-C do not wait for the helpers, which end after their block
+    except BaseException:  # after Ctrl-C, the helpers are not awaited, because they end after their block
         ended.set()
         raise
     for helper in helpers:
@@ -249,7 +252,7 @@ def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.E
 
 
 def _new_helpers() -> None:
-    """Make the threads; a forked process has none of its parent's."""
+    """Create the threads. A forked process has none of the threads of its parent."""
     global _helpers
     _helpers = ThreadPoolExecutor(MAX_HELPERS, "aucdist")
 
@@ -260,7 +263,7 @@ os.register_at_fork(after_in_child=_new_helpers)
 
 
 class _OneBlasThread:
-    """A context in which BLAS has one thread in this process. Several threads may be in it; the last one sets BLAS back."""
+    """A context in which BLAS has one thread in this process. Several threads may be in it, and the last one restores BLAS."""
 
     def __init__(self) -> None:
         self._users, self._lock = 0, threading.Lock()
@@ -272,7 +275,7 @@ class _OneBlasThread:
             self._users += 1
             if self._users > 1:
                 return
-            if self._libraries is None:  # finding the BLAS libraries of the process takes 10 ms
+            if self._libraries is None:  # finding the BLAS libraries of the process takes 10 ms, so it is done once
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
             self._before = [library.num_threads for library in self._libraries]
             self._set([1] * len(self._before))

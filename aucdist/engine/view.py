@@ -1,6 +1,6 @@
-"""Views of blocks: their rows scaled, sampled, weighted, mapped, or labelled for one class against the rest.
+"""Views of blocks: their rows after scaling, sampling, weighting or mapping, or with the labels of one class against the rest.
 
-Nested views are merged, so steps pass through one layer only: the memory of a block holds what the last view made of it.
+Nested views are merged, so that steps pass through one layer only. The memory of a block has what the last view made of it.
 """
 
 import copy
@@ -27,12 +27,12 @@ BlockChange = Callable[[Block], Block]
 
 @frozen
 class Mask:
-    """A change of which each block keeps its own part: it sets the weight of rows outside a mask to 0 and scales the others.
+    """A change for which each block keeps its own part. It sets the weight of rows outside a mask to 0, and scales the others.
 
     Attributes
     ----------
     inside : ndarray of bool
-        Whether a row is inside, indexed by ``row_id``. The array is sent once, and each block keeps its weights.
+        Whether a row is inside, indexed by ``row_id``. The array is sent once, and each block keeps its own weights.
     """
 
     inside: ndarray
@@ -43,7 +43,7 @@ class Mask:
         return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
     def describe(self, block: Block) -> BlockInfo:
-        """Describe the rows inside."""
+        """Return the description of the rows inside."""
         weight = block.weights()
         counted = weight > 0
         positive = counted & (block.y > 0)
@@ -55,7 +55,7 @@ class Mask:
 
 
 def _weighted(weight: ndarray, prepare: Preprocessor | None, block: Block) -> Block:
-    """Return one block with other weights, scaled."""
+    """Return a block with other weights, scaled."""
     block = replace(block, weight=weight)
     return block if prepare is None else prepare.transform(block)
 
@@ -70,10 +70,11 @@ class ChangedBlock:
     Attributes
     ----------
     base : Block, ChangedBlock or None
-        What it is made of; None for the block that a step gets.
+        What the block is made of. None stands for the block that a step gets.
     change : callable
+        The function that makes the block.
     on_disk : bool
-        Whether it is copied to the local disk where there is room, or made each time.
+        Whether the block is copied to the local disk if there is room. Otherwise, it is made each time.
     """
 
     base: "Block | ChangedBlock | None"
@@ -87,7 +88,7 @@ class ChangedBlock:
         return vars(self) | {"_copy": None}
 
     def block(self, source: Any) -> Block:
-        """Return the block, given the original block, which need not have been read."""
+        """Return the block, given the original block, which may not have been read yet."""
         if self._copy is not None:
             return self._copy.read()
         return self.keep(self.change(_block_of(self.base, source)))
@@ -101,7 +102,7 @@ class ChangedBlock:
 
 @frozen
 class ViewMemory:
-    """The memory of a block: the new block or how it is made, and the memory of the steps on it."""
+    """The memory of a block: the new block or its recipe, and the memory of the steps on it."""
 
     block: Block | ChangedBlock
     step_memory: Any
@@ -120,7 +121,7 @@ class _Unread:
         return int(self.source.index)
 
     def read(self) -> Block:
-        """Make the block."""
+        """Return the block, which is made now."""
         return self.recipe.block(self.source)
 
 
@@ -131,11 +132,12 @@ class ViewBlocks(Blocks):
     ----------
     change : BlockChange or Mask
     keep : {"memory", "disk", "nowhere", "unread"}, default="memory"
-        Where the new blocks are kept. "disk": on the local disk if there is room, for blocks that cost more to make than to map
-        and whose source is not in memory. "nowhere": they are made again for each step that reads rows. "unread": the same, if
-        labels, weights and the number of columns stay, so that nothing is read to describe them.
+        Where the new blocks are kept. "disk" means on the local disk if there is room. It is for blocks that take longer to
+        make than to map, and whose source is not in memory. "nowhere" means that they are made again for each step that reads
+        rows. "unread" means the same, but labels, weights and the number of columns stay, so that no rows are read to describe
+        the blocks.
     ranges : ColumnRanges, optional
-        The ranges of the columns of what it makes, if they are known.
+        The ranges of the columns of the new blocks, if they are known.
     same_features : bool, default=False
         Whether the features stay as they are.
     """
@@ -158,7 +160,7 @@ class ViewBlocks(Blocks):
         self._with_memory = self._after_change.fork()
 
     def without_memory(self) -> Self:
-        """Return the same blocks with empty memory; they are not made again."""
+        """Return the same blocks with empty memory. They are not made again."""
         other = copy.copy(self)
         other._with_memory = self._after_change.fork()
         return other
@@ -172,7 +174,7 @@ class ViewBlocks(Blocks):
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on every new block."""
         on_view = _on_view_of_read if self._reads_source and first_argument(step) == "rows" else _on_view
-        # The step is not the first item of a tuple, because Dask would take that for a task.
+        # The step is not the first item of a tuple, because Dask would treat the tuple as a task.
         return self._with_memory.reduce(on_view, step, args)
 
 
@@ -186,7 +188,7 @@ def _block_of(made: Block | ChangedBlock | None, source: Any) -> Block:
 def _view(
     source: Block | StoredBlock, memory: ViewMemory | None, change: Any, keep: Keep
 ) -> tuple[ViewMemory, Summary]:
-    """Make the block, keep it in its place, and describe it; unread: keep how it is made, and read nothing."""
+    """Make the block, keep it where `keep` says, and describe it. With "unread", keep only its recipe and read nothing."""
     base = memory.block if isinstance(memory, ViewMemory) else None
     if keep == "unread":
         return ViewMemory(ChangedBlock(base, change, False), None), []
@@ -207,7 +209,7 @@ def _view(
 def _on_view(
     source: Block | StoredBlock, memory: ViewMemory, step: Step, args: tuple[Any, ...]
 ) -> tuple[ViewMemory, Summary]:
-    """Run a step on the new block, made of a stored one."""
+    """Run a step on the new block, which is made of a stored block."""
     block, argument = memory.block, first_argument(step)
     step_input: Any
     if argument == "number":
@@ -217,12 +219,12 @@ def _on_view(
     else:
         step_input = _block_of(block, source)
     new_memory, summary = memory_and_summary(step(step_input, memory.step_memory, *args), memory.step_memory)
-    # The same memory object shows that the step changed nothing, so it need not be repeated if a worker is lost.
+    # If the memory is the same object, the step changed nothing, and need not be repeated if a worker is lost.
     return (memory if new_memory is memory.step_memory else ViewMemory(block, new_memory)), summary
 
 
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
-    """Run a step on the new block, made from a block that was read ahead."""
+    """Run a step on the new block, which is made of a block that was read ahead."""
     return _on_view(block, memory, step, args)
 
 
@@ -239,30 +241,31 @@ vectors for each class."""
 
 @frozen
 class OneVsRest:
-    """Makes labels, -1 and +1, of the numbers of sets of classes.
+    """Replaces the numbers of sets of classes by labels, -1 and +1.
 
     Attributes
     ----------
     labels : ndarray of shape (n_sets,), int8
-        For each set its label.
+        The label of each set.
     """
 
     labels: ndarray
 
     def __call__(self, block: Block) -> Block:
         """Return the block with labels."""
-        assert block.code is not None  # otherwise `labels` would be indexed by None
+        assert block.code is not None  # None as an index would add an axis to `labels`
         return replace(block, y=self.labels[block.code], code=None)
 
 
 class ClassView(ViewBlocks):
-    """Rows with the labels of one class; features, ids and weights are those of all classes.
+    """Rows with the labels of one class. Features, ids and weights are those of all classes.
 
     Parameters
     ----------
     blocks : Blocks
-        `Block.code` has the number of each row's set of classes.
+        The rows. `Block.code` has the number of each row's set of classes.
     labels : ndarray of shape (n_sets,), int8
+        The label of each set.
     """
 
     def __init__(self, blocks: Blocks, labels: ndarray):
@@ -273,7 +276,7 @@ class ClassView(ViewBlocks):
 
     @property
     def ranges(self) -> ColumnRanges:
-        """The range of each column: found once for all classes."""
+        """The range of each column, which is computed once for all classes."""
         return self._of_all_classes.ranges
 
 
@@ -289,7 +292,7 @@ class ClassBlocks:
         ``record_steps(k, blocks) -> Blocks`` returns the rows of the class at position `k` such that their steps are
         recorded, as for checkpoints.
     changes : tuple of callable
-        Functions of blocks that are made of the rows, those of a class or of all, such as the mask of a fold.
+        Functions of blocks that are applied to the rows, such as the mask of a fold.
     """
 
     blocks: Blocks
@@ -335,7 +338,7 @@ class ClassBlocks:
         return self._changed(self.blocks)
 
     def with_negative_labels(self) -> Blocks:
-        """Return the rows with the label -1, for steps that need no classes."""
+        """Return the rows with the label -1, for steps that do not use the labels."""
         return self._changed(ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8)))
 
     def _changed(self, blocks: Blocks) -> Blocks:

@@ -1,4 +1,4 @@
-"""Run steps on workers from the client: one call to each worker for a step, and the recovery of lost workers."""
+"""Run steps on workers from the client by one call to each worker, and recover from lost workers."""
 
 import asyncio
 import itertools
@@ -45,17 +45,23 @@ _call_numbers = itertools.count()
 
 
 class Call:
-    """A step with its arguments, packed. Large ones that may be repeated are kept in a file.
-
-    `state`, int: the number of the state that it leaves on the workers.
-    `name`, str: of the step.
+    """A step with its arguments, packed. If they are large and may have to be repeated, they are kept in a file.
 
     Parameters
     ----------
     step : Step
+        The step.
     args : tuple
+        Its arguments.
     file : AnonymousFile
-        For the large calls of its chain and of the forks of this.
+        The file for the large calls of this chain and of its forks.
+
+    Attributes
+    ----------
+    state : int
+        The number of the state that the step leaves on the workers.
+    name : str
+        The name of the step.
     """
 
     def __init__(self, step: Step, args: tuple[Any, ...], file: AnonymousFile):
@@ -66,7 +72,7 @@ class Call:
 
     @property
     def data(self) -> bytes:
-        """Step and arguments, as `pack` returned them."""
+        """The step and its arguments, as `pack` returned them."""
         data = self._data  # another thread may move it to the file meanwhile
         return os.pread(self.file.descriptor, self._size, self._start) if data is None else data
 
@@ -77,7 +83,7 @@ class Call:
 
 
 class KeptState:
-    """A state that the workers keep for as long as this object lives."""
+    """A state that the workers keep as long as this object exists."""
 
     def __init__(self, parts: "Parts", state: int):
         self._parts, self._state = parts, state
@@ -89,11 +95,21 @@ class KeptState:
 
 
 class Parts:
-    """The parts of a data set on the workers of a cluster. Several threads may run chains at the same time.
+    """The parts of a data set on the workers of a cluster. Several threads may run chains of steps at the same time.
 
-    `futures`: of `Part`, each of which can be recomputed from its own task graph.
-    `held`, set of int: states that the workers keep.
-    `dropped`, deque of int: states that the workers are to forget with the next call.
+    Parameters
+    ----------
+    client : Client
+        The client of the cluster.
+    futures : sequence of Future
+        Futures of `Part`, each of which can be recomputed from its own task graph.
+
+    Attributes
+    ----------
+    held : set of int
+        The states that the workers keep.
+    dropped : deque of int
+        The states that the workers are to forget with the next call.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future]):
@@ -106,25 +122,24 @@ class Parts:
         install(client)
 
     def run(self, chain: Sequence[Call]) -> tuple[Summary, bool]:
-        """Run the last call of a chain on every part.
-
-        Where a part was lost, the whole chain runs again on it first.
+        """Run the last call of a chain on every part. If a part was lost, the whole chain is repeated on it first.
 
         Parameters
         ----------
         chain : sequence of Call
-            All calls since the memory was empty that changed it.
+            All calls that changed the memory since it was empty.
 
         Returns
         -------
-        tuple (Summary, bool)
-            `summary`, the sum of the summaries; `changed`, whether the step left other memory than it found, in any block:
-            else it need not be repeated, whatever is lost.
+        summary : Summary
+            The sum of the summaries.
+        changed : bool
+            Whether the step changed the memory of any block. If it did not, it need not be repeated when a worker is lost.
 
         Raises
         ------
         ClusterLost
-            If the scheduler is gone, or all workers have been for a while.
+            If the scheduler is lost, or all workers have been lost for a while.
         RunError
             If workers are lost again and again in this step.
         """
@@ -134,7 +149,7 @@ class Parts:
         tasks = list[asyncio.Task[Any]]()
         try:
             answers = self.client.sync(self._run_everywhere, chain, tasks)
-        except BaseException:  # such as Ctrl-C in this thread, which the other threads do not see
+        except BaseException:  # for example Ctrl-C, which the other threads do not receive
             if tasks and self.client.loop is not None:
                 self.client.loop.add_callback(tasks[0].cancel)
             raise
@@ -144,10 +159,10 @@ class Parts:
         return total, any(answer["changed"] for answer in answers)
 
     async def _run_everywhere(self, chain: Sequence[Call], tasks: list[asyncio.Task[Any]]) -> list[Answer]:
-        """Run the last call on all parts; the task that does so is added to `tasks`."""
+        """Run the last call on all parts. The task that does this is added to `tasks`."""
         if (task := asyncio.current_task()) is not None:
             tasks.append(task)
-        # A call starts from the state that the previous call left, so the state before that is no longer needed.
+        # A call starts from the state that the previous call left, so earlier states are no longer needed.
         forget = [self.dropped.popleft() for _ in range(len(self.dropped))]
         forget += [old.state for old in chain[-3:-2] if old.state not in self.held]
         running = [asyncio.create_task(self._run_on(future, chain, forget)) for future in self.futures]
@@ -156,7 +171,7 @@ class Parts:
         except BaseException:
             for task in running:
                 task.cancel()
-            if _direct[self.client]:  # nobody waits for the result, so the workers start no further blocks
+            if _direct[self.client]:  # no result is needed any more, so the workers start no further blocks
                 held = [future for future in self.futures if future.key in self._addresses]
                 calls = (
                     self.client.rpc(self._addresses[future.key]).aucdist_stop(part=future.key, after=chain[-1].state)
@@ -168,7 +183,7 @@ class Parts:
             raise
 
     async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> Answer:
-        """Run the last call on one part, wherever it is; return its answer, which has summaries."""
+        """Run the last call on one part, on whichever worker has it, and return its answer, which has summaries."""
         call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
         losses = 0
         while True:
@@ -183,7 +198,7 @@ class Parts:
                 losses += 1
                 if losses > ALLOWED_LOSSES:
                     raise lost_workers_error(call.name) from error
-                # Wait for a limited time only: this client may have lost a worker that the scheduler still reaches.
+                # The time to wait is limited, because this client may have lost a worker that the scheduler still reaches.
                 end = time.monotonic() + SECONDS_UNTIL_NOTICED
                 while address in await self._holders(future) and time.monotonic() < end:
                     await asyncio.sleep(0.05)
@@ -195,8 +210,8 @@ class Parts:
     async def _repeat(
         self, address: str, future: Future, chain: Sequence[Call], available_states: list[int] | None
     ) -> None:
-        """Repeat the calls before the last, from the newest state that is there; the part may be lost meanwhile."""
-        if available_states is None:  # the part was moved, and the scheduler will know its new worker
+        """Repeat the calls before the last one, from the newest state that exists. The part may be lost meanwhile."""
+        if available_states is None:  # the part was moved, and the scheduler knows its new worker
             self._addresses.pop(future.key, None)
             await asyncio.sleep(0.1)
             return
@@ -211,9 +226,12 @@ class Parts:
                 return
 
     async def _ask(self, address: str, future: Future, call: Call, before: int | None, forget: list[int]) -> Answer:
-        """Have a worker run a step.
+        """Let a worker run a step, and return its answer.
 
-        Raises OSError if the worker is lost, or Dask has given it up.
+        Raises
+        ------
+        OSError
+            If the worker is lost, or Dask has given it up.
         """
         request = {
             "part": str(future.key), "before": before, "after": call.state, "call": call.data, "forget": forget
@@ -237,14 +255,17 @@ class Parts:
         else:
             answers = await self.client.run(run_beside_scheduler, request, workers=[address], on_error="return")
             answer = answers.get(address)
-        if not isinstance(answer, dict):  # the worker, or its handler, was not there
+        if not isinstance(answer, dict):  # the worker or its handler does not exist
             raise ConnectionError(f"{address}: {answer!r}")
         return answer
 
     async def _find(self, future: Future, call: Call) -> str:
-        """Return the address of the worker that holds a part; wait while Dask makes it again.
+        """Return the address of the worker that has a part. If Dask is computing the part again, wait for it.
 
-        Raises ClusterLost if the scheduler is gone, or all workers have been for a while.
+        Raises
+        ------
+        ClusterLost
+            If the scheduler is lost, or all workers have been lost for a while.
         """
         address = self._addresses.get(future.key)
         empty_since = None
@@ -270,7 +291,7 @@ class Parts:
         return address
 
     async def _holders(self, future: Future) -> list[str]:
-        """Return the addresses of the workers that hold a part."""
+        """Return the addresses of the workers that have a part."""
         if future.status == "cancelled":  # aucdist never cancels these futures
             raise ClusterLost("the scheduler was lost: look at its log, and run again")
         holders = await of_scheduler(self.client.who_has([future]))
@@ -284,14 +305,14 @@ class Parts:
 
 
 def lost_workers_error(name: str) -> RunError:
-    """Return the error for a step in which one worker after the other was lost."""
+    """Return the error for a step during which several workers were lost, one after the other."""
     return RunError(
         f"several workers in turn were lost in step '{name}', most often for lack of memory: give each worker more memory"
     )
 
 
 def install(client: Client) -> None:
-    """Install the handlers on all workers, present and future, and find out whether they can be called from here.
+    """Install the handlers on all present and future workers, and determine whether this client can call them.
 
     Raises
     ------
@@ -316,19 +337,23 @@ def install(client: Client) -> None:
 
 
 async def _workers_of(client: Client) -> set[str]:
-    """Return the addresses of the workers that the scheduler has; raise ClusterLost if it is lost."""
+    """Return the addresses of the workers that the scheduler knows. Raise ClusterLost if the scheduler is lost."""
     return set(await of_scheduler(client.nthreads()))
 
 
 async def _can_be_reached(client: Client) -> bool:
-    """Return whether a worker answers a call. True if no worker was present long enough, because lost workers do not answer."""
+    """Return whether a worker answers a call.
+
+    Return True if there was no worker long enough, because lost workers do not answer.
+    """
     called = await _workers_of(client)
     while called:
         calls = [asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH) for address in called]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         if not all(isinstance(answer, OSError) for answer in answers):
             return True
-        end = time.monotonic() + SECONDS_TO_REACH  # the scheduler may learn later than the client that a worker is lost
+        # The scheduler may notice the loss of a worker later than the client.
+        end = time.monotonic() + SECONDS_TO_REACH
         while called & (present := await _workers_of(client)):
             if time.monotonic() > end:
                 return False
@@ -338,9 +363,12 @@ async def _can_be_reached(client: Client) -> bool:
 
 
 async def of_scheduler(answer: Awaitable[Any]) -> Any:
-    """Return what the scheduler answers.
+    """Return the answer of the scheduler.
 
-    Raises ClusterLost if it does not.
+    Raises
+    ------
+    ClusterLost
+        If it does not answer.
     """
     try:
         return await answer

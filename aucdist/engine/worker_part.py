@@ -1,7 +1,8 @@
-"""The blocks on one worker, and the handler that runs steps on them there. It needs `distributed`.
+"""The blocks on one worker, and the handler that runs steps on them there. This module needs `distributed`.
 
-A handler is what Dask's own shuffle uses: a `WorkerPlugin` adds it to those of the worker, and a client that knows the worker's
-address calls it. A call costs a tenth of the CPU time of a task, which the scheduler, the client and the worker all handle.
+Handlers are what Dask's own shuffle uses. A `WorkerPlugin` adds the handler to those of the worker, and a client that knows the
+address of the worker calls it. A call costs a tenth of the CPU time of a task, which the scheduler, the client and the worker
+all process.
 """
 
 import asyncio
@@ -41,14 +42,15 @@ Answer = dict[str, Any]
 class Part:
     """Blocks on one worker.
 
-    Dask holds a part as the result of a task, and makes it again elsewhere when the worker is lost. The blocks' memory is in the
-    part itself: it goes where the part goes, to disk or to another worker, and ends with it.
+    Dask keeps a part as the result of a task, and computes it again elsewhere if the worker is lost. The memory of the blocks
+    is in the part itself, so it moves with the part to disk or to another worker, and ends with it.
 
     Parameters
     ----------
     numbers : sequence of int
-        Those of the blocks in the data set.
+        The numbers of the blocks in the data set.
     blocks : sequence of Block or StoredBlock
+        The blocks.
     """
 
     def __init__(self, numbers: Sequence[int], blocks: Sequence[Block | StoredBlock]):
@@ -58,12 +60,12 @@ class Part:
 
     @property
     def infos(self) -> list[tuple[int, BlockInfo]]:
-        """Describe the blocks, each with its number."""
+        """Return the description of each block with its number."""
         return [(number, info_of(block)) for number, block in zip(self.numbers, self.blocks, strict=True)]
 
 
 class StepRunner(WorkerPlugin):
-    """Runs steps on the parts that a worker holds, each by the worker's threads, so that its event loop stays free."""
+    """Runs steps on the parts of a worker. The threads of the worker run them, so that its event loop stays free."""
 
     name = "aucdist-steps"
     idempotent = True
@@ -76,20 +78,32 @@ class StepRunner(WorkerPlugin):
         worker.handlers["aucdist_stop"] = self.stop
 
     def teardown(self, worker: Worker) -> None:
-        """Start no more blocks: the worker ends."""
+        """Start no further blocks, because the worker ends."""
         for event in self._running.values():
             event.set()
 
     async def run(self, *, part: str, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
         """Run a step on a part.
 
-        `before` and `after`: the numbers of the state that the step begins with (None: empty memory), and of the one
-            that it leaves.
-        `call`: step and arguments, as `pack` returned them.
-        `forget`: states that are not needed any more.
-        Returns ``nodes`` and ``buffers``: the merged summaries, packed; ``changed``: whether the step left other memory
-            than it found in any block. Or ``error``: what the step raised, packed. Or ``has``, where the part or the
-            state is not here: the part's states that are (None: no part).
+        Parameters
+        ----------
+        part : str
+            The key of the part.
+        before : int or None
+            The number of the state from which the step starts. None means empty memory.
+        after : int
+            The number of the state that the step leaves.
+        call : bytes or list
+            The step and its arguments, as `pack` returned them.
+        forget : list of int
+            States that are no longer needed.
+
+        Returns
+        -------
+        dict
+            On success, ``nodes`` and ``buffers`` have the merged summaries, packed, and ``changed`` says whether the step
+            changed the memory of any block. ``error`` is the error of the step, packed. If the part or the state is missing,
+            ``has`` lists the states of the part that exist, or is None if the part is missing.
         """
         held: Any = self._worker.data.get(part)
         if held is None:
@@ -103,7 +117,7 @@ class StepRunner(WorkerPlugin):
             work = asyncio.get_running_loop().run_in_executor(
                 self._worker.executors["default"], self._work, held, before, after, call, stop
             )
-        except RuntimeError as error:  # a closing worker may still answer, but has no threads: treat it as lost
+        except RuntimeError as error:  # a closing worker may still answer without any threads, and is treated as lost
             raise ConnectionError(f"{self._worker.address} is closing") from error
         try:
             while not (await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
@@ -114,7 +128,7 @@ class StepRunner(WorkerPlugin):
         return work.result()
 
     async def stop(self, *, part: str, after: int) -> Answer:
-        """Let a step begin no more blocks."""
+        """Let a step start no further blocks."""
         if (event := self._running.get((part, after))) is not None:
             event.set()
         return {"status": "OK"}
@@ -146,26 +160,31 @@ class StepRunner(WorkerPlugin):
 
 
 async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> Answer:
-    """Call the handler from the worker itself: for clients that reach the scheduler alone, which relays this."""
+    """Call the handler on the worker itself, for clients that reach only the scheduler, which relays the call."""
     runner: Any = dask_worker.plugins[StepRunner.name]
     answer = await runner.run(**request)
-    # The scheduler relays the answer as one pickle, from which wrapped arrays would not be restored.
+    # The scheduler relays the answer as one pickle, which would not restore wrapped arrays.
     return {**answer, "buffers": [wrapped.data for wrapped in answer.get("buffers", ())]}
 
 
 def pack(value: Any, buffers: list[ndarray] | None = None) -> bytes:
-    """Return a value as bytes: at once, so that later changes of it do not change what is sent.
+    """Return a value as bytes. Later changes of the value do not change the bytes.
 
     Parameters
     ----------
     value : object
+        The value.
     buffers : list of ndarray, optional
-        The bytes of its larger arrays are added here, and not copied: these arrays must not change any more.
+        The bytes of larger arrays are appended to this list without a copy, so these arrays must not change any more.
+
+    Returns
+    -------
+    bytes
     """
     data = io.BytesIO()
 
     def is_copied(buffer: PickleBuffer) -> bool:
-        """Return whether an array is copied into the bytes, or add it to the buffers."""
+        """Return whether an array is copied into the bytes. If it is not, append it to the buffers."""
         values = np.frombuffer(buffer.raw(), np.uint8)
         if buffers is None or len(values) < FEW_BYTES:
             return True
@@ -177,10 +196,13 @@ def pack(value: Any, buffers: list[ndarray] | None = None) -> bytes:
 
 
 class Packer(cloudpickle.Pickler):
-    """Pickles values; long float64 arrays that hold integers, as counts are, as the smallest integers that hold them."""
+    """Pickles values.
+
+    Long float64 arrays that have integer values, such as counts, are pickled as the smallest fitting integers.
+    """
 
     def reducer_override(self, thing: Any) -> Any:
-        """Return how an object is restored, where that differs from pickle."""
+        """Return how an object is restored, if this differs from pickle."""
         if (
             type(thing) is ndarray
             and thing.dtype == np.float64
@@ -194,7 +216,7 @@ class Packer(cloudpickle.Pickler):
 
 
 def as_integers(values: ndarray) -> ndarray | None:
-    """Return long float64 values as integers of at most four bytes; None if they are not these to the last bit."""
+    """Return long float64 arrays as integers of at most four bytes, or None if the values would not be restored exactly."""
     first_values = values.reshape(-1)[:LONG_ARRAY]
     if (first_values != np.trunc(first_values)).any():  # the first values rule out most arrays that are not counts
         return None
@@ -203,11 +225,11 @@ def as_integers(values: ndarray) -> ndarray | None:
         return None
     integers = values.astype(np.result_type(np.min_scalar_type(int(low)), np.min_scalar_type(int(high))))
     same = integers.itemsize <= 4 and (as_floats(integers).view(np.int64) == values.view(np.int64)).all()
-    return integers if same else None  # -0.0 cannot be restored from an integer
+    return integers if same else None  # -0.0 cannot be stored as an integer
 
 
 def as_floats(integers: ndarray) -> ndarray:
-    """Return the values that `as_integers` was given."""
+    """Return the float64 values for which `as_integers` returned these integers."""
     return integers.astype(np.float64)
 
 
@@ -215,7 +237,7 @@ unpack: Callable[..., Any] = loads
 
 
 def array_bytes(thing: Any) -> int:
-    """Return the bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
+    """Return the number of bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
     if isinstance(thing, ndarray):
         return thing.nbytes
     if isinstance(thing, dict):
@@ -227,6 +249,6 @@ def array_bytes(thing: Any) -> int:
     return 64
 
 
-# Dask would estimate a few bytes for each of these objects, and let a worker run out of memory.
+# Dask would estimate a few bytes for each of these objects, so that workers would run out of memory.
 for _type in (Block, Part):
     sizeof.register(_type)(array_bytes)

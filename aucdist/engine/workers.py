@@ -1,4 +1,4 @@
-"""Check and watch the workers of a cluster, and publish a run's figures on its scheduler."""
+"""Check and watch the workers of a cluster, and publish the figures of a run on its scheduler."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ def check_versions(client: Any) -> None:
     Raises
     ------
     InputError
-        If they have not; the message names each package, and who has which version.
+        If they do not. The message names each package and the versions.
     """
     versions = client.get_versions(packages=list(SAME_VERSIONS))
     client_versions = _versions(versions["client"])
@@ -64,7 +64,7 @@ def check_versions(client: Any) -> None:
 
 
 def _versions(answer: Any) -> dict[str, str]:
-    """Return the versions of packages, and the first two numbers of Python's, on which cloudpickle depends."""
+    """Return the versions of packages, and the major and minor version of Python, on which cloudpickle depends."""
     packages = answer["packages"]
     python = ".".join(str(packages["python"]).split(".")[:2])
     return {"Python": python} | {name: packages.get(name) or "missing" for name in SAME_VERSIONS}
@@ -75,15 +75,17 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
 
     Parameters
     ----------
-    client : object
+    client : Client
+        The client of the cluster.
     n_workers : int
+        The number of workers to wait for.
     timeout : float
-        Seconds.
+        The number of seconds to wait.
 
     Raises
     ------
     RunError
-        If they did not come in time; the message says how many there are.
+        If they do not connect in time. The message has the number of workers that are connected.
     """
     try:
         client.wait_for_workers(n_workers, timeout=timeout)
@@ -96,10 +98,11 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
 
 @contextmanager
 def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
-    """Ask the adaptive scaling of the cluster for this number of workers, for as long as the context lasts.
+    """Request this number of workers from the adaptive scaling of the cluster while the context lasts.
 
-    A fit is a chain of calls of milliseconds, which the scheduler does not see. By its load a cluster would lose its
-    workers, and the blocks on them, in mid-fit. The scheduler ignores the request once this client is gone, however it went.
+    A fit is a chain of calls of milliseconds, which the scheduler does not see. If a cluster scaled by its load, it would lose
+    its workers, and the blocks on them, during the fit. The scheduler ignores the request once this client is gone, whatever
+    the reason.
     """
     client.run_on_scheduler(_request_workers, client=client.id, n_workers=n_workers)
     try:
@@ -111,15 +114,16 @@ def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
 
 @contextmanager
 def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[None]:
-    """Call a function with a line of text for each worker that is lost, for as long as the context lasts.
+    """Call a function with a line of text for each worker that is lost while the context lasts.
 
-    A worker that is closed in order, as when a cluster scales down, is not lost.
+    A worker that is closed normally, for example because a cluster scales down, is not lost.
 
     Parameters
     ----------
-    client : object
+    client : Client
+        The client of the cluster.
     report : callable
-        ``report(text)`` is called in the client's own thread.
+        ``report(text)`` is called in the thread of the client.
     """
     reporting = True
 
@@ -139,7 +143,7 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
 
 
 def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
-    """Note on the scheduler how many workers a client requests; None withdraws the request."""
+    """Record on the scheduler how many workers a client requests. None withdraws the request."""
     requests: dict[str, int] = dask_scheduler.__dict__.setdefault("_aucdist_worker_requests", {})
     if n_workers is None:
         requests.pop(client, None)
@@ -148,37 +152,44 @@ def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) ->
     by_load = type(dask_scheduler).adaptive_target
 
     def adaptive_target(target_duration: float | None = None) -> int:
-        """Return the largest number that a connected client requests; without requests, the number for the present load."""
+        """Return the largest number that a connected client requests.
+
+        Without requests, return the number for the present load.
+        """
         requested = [n for client_id, n in requests.items() if client_id in dask_scheduler.clients]
         target: int = max(requested) if requested else by_load(dask_scheduler, target_duration)
         return target
 
-    dask_scheduler.adaptive_target = adaptive_target  # for the Kubernetes operator, which asks by the web API
-    dask_scheduler.handlers["adaptive_target"] = adaptive_target  # for Dask's `adapt`, which asks by message
+    # The Kubernetes operator uses this attribute through the web API.
+    dask_scheduler.adaptive_target = adaptive_target
+    dask_scheduler.handlers["adaptive_target"] = adaptive_target  # Dask's `adapt` sends this message
 
 
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
-    """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
+    """Publish the figures of a run on ``/metrics`` of its scheduler. They replace the figures that the run published before.
 
     Parameters
     ----------
-    client : object
+    client : Client
+        The client of the cluster.
     run : str
+        The name of the run.
     figures : mapping of str to float
-        Names out of `RUN_FIGURES`.
+        Figures by their names, which are in `RUN_FIGURES`.
     stages : mapping of str to float
+        The seconds of each stage.
 
     Returns
     -------
     bool
-        Whether there is such a page: the scheduler needs `prometheus_client` for it.
+        Whether the page exists. The scheduler needs `prometheus_client` for it.
     """
     kept: bool = client.run_on_scheduler(_put, run=run, figures=dict(figures), stages=dict(stages))
     return kept
 
 
 def _put(run: str, figures: dict[str, float], stages: dict[str, float]) -> bool:
-    """Keep the figures; this is run by the scheduler, in the thread that also answers Prometheus."""
+    """Keep the figures. The scheduler runs this in the thread that also answers Prometheus."""
     try:
         from prometheus_client import Gauge
     except ImportError:
@@ -202,32 +213,32 @@ def _put(run: str, figures: dict[str, float], stages: dict[str, float]) -> bool:
 
 @contextmanager
 def performance_report(client: Any, file: Path) -> Iterator[None]:
-    """Write Dask's report on what happens within the context, if all goes well: tasks, profiles, bandwidths, memory.
+    """Write Dask's report about the context, unless an error ends it: tasks, profiles, bandwidths and memory.
 
-    It is a page of HTML with its scripts inside, but for one that sets formulas and is not needed. The code that was running,
-    which `distributed.performance_report` shows as well, is left out.
+    The report is an HTML page that includes its scripts, except for one that typesets formulas and is not needed. Unlike that of
+    `distributed.performance_report`, it does not show the code that was running.
 
     Raises
     ------
     InputError
-        If the scheduler cannot draw it.
+        If the scheduler cannot make the report.
     """
     if not client.run_on_scheduler(has_bokeh):
         raise InputError(no_bokeh("where the scheduler runs"))
     start, count = time.time(), client.run_on_scheduler(lambda dask_scheduler: int(dask_scheduler.monitor.count))
-    client.get_task_stream(start=0, stop=0)  # from now on the scheduler records what the report shows
+    client.get_task_stream(start=0, stop=0)  # this starts the recording of what the report shows
     yield
     page = client.sync(client.scheduler.performance_report, start=start, last_count=count, code="", mode="inline")
     file.write_text(page, encoding="utf-8")
 
 
 def has_bokeh() -> bool:
-    """Return whether bokeh can be imported, which Dask needs for its dashboard and its report."""
+    """Return whether bokeh, which Dask needs for its dashboard and its report, can be imported."""
     return find_spec("bokeh") is not None
 
 
 def no_bokeh(where: str) -> str:
-    """Return the error message for a missing bokeh."""
+    """Return the message of the error if bokeh is missing."""
     return (
         f"performance_report: Dask draws it with bokeh, which is not installed {where}: in the folder of the source code, run "
         "pip install '.[dashboard]', or leave performance_report out"

@@ -435,8 +435,7 @@ def edges_in_units(edges: ndarray, j: int, preprocessor: Preprocessor) -> ndarra
 
     Returns
     -------
-    ndarray
-        An array of shape (n_edges,), float64.
+    ndarray of shape (n_edges,), float64
     """
     logged = j in preprocessor.log1p
     if preprocessor.scale == "unit-row" or (not logged and preprocessor.factor is None):

@@ -19,18 +19,23 @@ OLD_PARAMETERS = {"pairs": "interactions", "pair_strength": "interaction_strengt
 
 
 def expander_of(features: Any) -> Expander | None:
-    """Return the unfitted transformer for `features` of an estimator or a configuration.
+    """Return the unfitted transformer for the parameter `features` of an estimator or a configuration.
 
     Parameters
     ----------
-    features : object
-        A name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "interactions": 10}``; or a
+    features : str, dict or Expander
+        A name of `MAPS`; a dict with this name as ``map`` and parameters, as in ``{"map": "bins", "interactions": 10}``; or a
         transformer.
+
+    Returns
+    -------
+    Expander or None
+        None if there is no feature map.
 
     Raises
     ------
     InputError
-        For another name, or a parameter that the map does not have or that is outside its range.
+        If the name is unknown, or a parameter does not exist or is outside its range.
     """
     if features is None:
         return None
@@ -61,7 +66,16 @@ def expander_of(features: Any) -> Expander | None:
 
 
 def map_from_bytes(data: bytes) -> FittedMap:
-    """Load a fitted map from the bytes of `aucdist.data.serialization.serialize`.
+    """Load a fitted map from the bytes that `aucdist.data.serialization.serialize` returned.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of the file.
+
+    Returns
+    -------
+    FittedMap
 
     Raises
     ------

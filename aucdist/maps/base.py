@@ -27,7 +27,7 @@ ROW_FORM: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.flo
 
 
 def no_directions_message(name: str) -> str:
-    """Format the error for a map that has no signs of weights for directions of features."""
+    """Return the message for a map that cannot keep directions of features."""
     return (
         f"{name} mixes all features, so no signs of weights can make the score rise in one of them: to use monotone, leave out "
         "the feature map, or use features='bins' or 'leaves'"
@@ -37,57 +37,71 @@ def no_directions_message(name: str) -> str:
 class FittedMap(ABC):
     """A fitted feature map, which computes the basis functions of rows. It is pickled to workers.
 
-    A subclass is a frozen dataclass of plain values, strings, arrays, and lists and tuples of those.
+    A subclass is a frozen dataclass whose fields are numbers, strings, arrays, and lists and tuples of these.
     """
 
     n_features_in: int
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return only the fields, as cached values are computed again from them."""
+        """Return the fields only, because cached values can be computed from them."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
     @property
     @abstractmethod
     def n_features_out(self) -> int:
-        """Number of basis functions, which is the number of weights of a model."""
+        """The number of basis functions, which is the number of weights of a model."""
 
     @abstractmethod
     def map_block(self, block: Block) -> Block:
-        """Return the block with its features mapped: codes, or dense rows.
+        """Return the block with its basis functions, as numbers of bins or leaves (codes) or as dense rows.
+
+        Parameters
+        ----------
+        block : Block
+            Rows with the features of the training rows.
+
+        Returns
+        -------
+        Block
 
         Raises
         ------
         InputError
-            If it has another number of features, or a value that the map has no place for.
+            If it has another number of features, or a value that the map does not accept.
         """
 
     @abstractmethod
     def names(self, features: Sequence[str]) -> list[str]:
-        """Return a name for each basis function, given those of the features."""
+        """Return the name of each basis function, given the names of the features."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together."""
+        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts of the map do not fit together."""
 
     def signs(self, directions: ndarray) -> ndarray:
-        """Return the signs of weights for which scores rise or fall in some features: see `aucdist.solvers.signs`.
+        """Return the signs of weights with which scores rise or fall in some features: see `aucdist.solvers.signs`.
 
         Parameters
         ----------
         directions : ndarray of shape (n_features_in,), int8
-            +1, -1, or 0 for any.
+            +1 or -1 for a feature in which scores must rise or fall, and 0 for all others.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out,), int8
 
         Raises
         ------
         InputError
-            If there are no such signs.
+            If no signs of weights ensure these directions.
         """
         raise InputError(no_directions_message(type(self).__name__))
 
     def groups(self) -> ndarray | None:
-        """Return the group (a feature or an interaction) of each weight, ascending from 0, int64 of shape (n_features_out,).
+        """Return the number of the group of each weight, ascending from 0, int64 of shape (n_features_out,).
 
-        None if weights are not of single features.
+        A group has all weights of a feature or of an interaction. The result is None if weights do not belong to single
+        features.
         """
         return None
 
@@ -100,7 +114,7 @@ class FittedMap(ABC):
 
 
 def with_weight(block: Block) -> Block:
-    """Return the rows with a weight above 0, without weights if all of these are 1."""
+    """Return the rows with a weight above 0. If all these weights are 1, the rows have no weights."""
     if block.weight is None:
         return block
     counted = block.weight > 0
@@ -110,9 +124,9 @@ def with_weight(block: Block) -> Block:
 
 
 def moments_of(block: Block) -> Summary:
-    """Return the moments of the columns over the rows whose weight is above 0, and whether the rows are sparse."""
+    """Return the moments of the columns over the rows with a weight above 0, and whether the rows are sparse."""
     rows = with_weight(block).rows
-    with np.errstate(over="ignore", invalid="ignore"):  # set here, because this also runs on workers
+    with np.errstate(over="ignore", invalid="ignore"):  # not set by the caller, because this also runs on workers
         block_moments = moments(rows)
     return {"moments": block_moments, "sparse": [isinstance(rows, CsrRows)]}
 
@@ -129,18 +143,18 @@ class ApplyMap:
 
 
 def map_blocks(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the mapped rows, each block computed where it is stored."""
+    """Return the mapped rows. Each block is mapped where it is stored."""
     return apply_to_blocks(blocks, ApplyMap(fitted)).set_feature_map(fitted, blocks)
 
 
 def apply_to_blocks(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
-    """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are kept."""
-    # codes are small enough to be kept in memory for each fold
+    """Apply a function to each block, and keep the results in memory or on the local disk, like the original rows."""
+    # Codes are small enough to be kept in memory for each fold.
     return ViewBlocks(blocks, change, keep="memory" if blocks.features_lasting else "disk")
 
 
 class Expander(TransformerMixin, BaseEstimator):
-    """A scikit-learn transformer that fits a feature map. A subclass is its docstring, its parameters and `fit_blocks`."""
+    """A scikit-learn transformer that fits a feature map. A subclass has parameters and `fit_blocks`."""
 
     has_groups = False
     """Whether weights are of single features, or of interactions: see `FittedMap.groups`."""
@@ -149,18 +163,24 @@ class Expander(TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> FittedMap:
-        """Return the map fitted to blocks of rows; rows of weight 0 are ignored.
+        """Return the map fitted to blocks of rows. Rows of weight 0 are ignored.
 
         Parameters
         ----------
+        blocks : Blocks
+            The training rows.
         directions : ndarray of shape (n_features,), int8, optional
             The direction of each feature, +1, -1 or 0, if scores must rise or fall in some features. The basis functions of
             some maps depend on these directions.
 
+        Returns
+        -------
+        FittedMap
+
         Raises
         ------
         InputError
-            For a parameter outside its range, or data that cannot be mapped.
+            If a parameter is outside its range, or the data cannot be mapped.
         """
 
     @property
@@ -168,13 +188,13 @@ class Expander(TransformerMixin, BaseEstimator):
         """A key that orders maps from the simplest to the most complex.
 
         The first number is 1 for maps of single features and landmarks, 2 with interactions, and 3 for leaves. The others order
-        maps of one kind.
+        maps of the same kind.
         """
         return (1, 2, 0)
 
     @property
     def _rows(self) -> dict[str, Any]:
-        """What `validate_data` is to accept as rows."""
+        """The keyword arguments of `validate_data` that say which rows are accepted."""
         return {**ROW_FORM, "ensure_all_finite": "allow-nan" if self.allows_missing else True}
 
     def check_parameters(self) -> None:
@@ -182,11 +202,16 @@ class Expander(TransformerMixin, BaseEstimator):
         check_constraints(self)
 
     def check_directions(self) -> None:
-        """Raise an InputError if no signs of weights make scores rise in one feature, see `FittedMap.signs`."""
+        """Raise an InputError if no signs of weights make scores rise in a feature, see `FittedMap.signs`."""
         raise InputError(no_directions_message(type(self).__name__))
 
     def supervised(self) -> bool:
-        """Return whether these parameters make the map depend on the classes, so that `fit` needs `y`."""
+        """Return whether the map depends on the classes with these parameters, so that `fit` needs `y`.
+
+        Returns
+        -------
+        bool
+        """
         return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -195,6 +220,7 @@ class Expander(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The training rows.
         y : array-like of shape (n_samples,), optional
             Two classes, of which the larger label is positive. Only maps that depend on the classes need it.
         sample_weight : array-like of shape (n_samples,), optional
@@ -234,6 +260,7 @@ class Expander(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The rows to map.
 
         Returns
         -------
@@ -249,7 +276,17 @@ class Expander(TransformerMixin, BaseEstimator):
         return matrix if getattr(self, "sparse_output", False) else as_dense(matrix)
 
     def get_feature_names_out(self, input_features: Any = None) -> ndarray:
-        """Return a name for each column of `transform`, ndarray of str."""
+        """Return the name of each column of `transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            The names of the features. By default, they are those of X in `fit`, or x0, x1 and so on.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out,), str
+        """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features).tolist()
         return np.asarray(self.map_.names(names), dtype=object)

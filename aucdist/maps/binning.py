@@ -1,15 +1,15 @@
 """Basis functions of binned features and of their interactions, as the matrix that the kernels take.
 
-The penalty of a model is ``lam/2 |w|^2`` whatever the features are, so the scale of a basis function determines how strongly its
-weight is penalised, and one `lam` has to suit all of them:
+The penalty of a model is ``lam/2 |w|^2`` for all features, so the scale of a basis function determines how strongly its weight is
+penalised. The scales are chosen so that one `lam` suits all basis functions:
 
 * A **linear** column is the feature's value, as the mean of its bin, with mean 0 and standard deviation `LINEAR_SCALE` over the
   training rows.
 * A **step** at each of the B - 1 edges between B bins has the value ``strength / sqrt(B - 1)`` above the edge. Weights that are
   independent with variance 1 then make shapes whose values at both ends differ with the variance strength^2, however many bins
   there are. A smaller strength makes the shapes straighter. As it goes to 0, the model approaches a linear one.
-* A **cell** of a one-hot code, and the missing values of a feature, have the value ``strength``, and **hats** too. Where a
-  feature has a direction its hats become **ramps**: the sums of all hats from one knot on, up to ``strength / sqrt(knots - 1)``.
+* A **cell** of a one-hot code has the value ``strength``, and so have **hats** and the missing values of a feature. If a
+  feature has a direction, its hats become **ramps**: the sums of all hats from one knot on, up to ``strength / sqrt(knots - 1)``.
   Ramps and hats span the same shapes up to a constant. A shape rises if the weights of all its ramps are at least 0.
 * An **interaction** has a step for each corner of its grid, 1 above both edges, times ``strength / sqrt(number of corners)``.
 
@@ -44,16 +44,16 @@ MAX_VALUES = 2**24
 
 @frozen
 class CodeFunctions:
-    """The basis functions of one code.
+    """The basis functions of one code, which is the number of a bin or of a leaf.
 
     Attributes
     ----------
     jumps : ndarray of shape (n_cells, n_functions), float64
-        The increment of each cell: E of `CodeBasis`.
+        The increment of each function from one cell to the next: E of `CodeBasis`.
     width : int
         As in `CodeBasis`.
     names : tuple of str
-        What is appended to a feature's name for each function.
+        For each function, what is appended to the name of the feature.
     """
 
     jumps: ndarray
@@ -82,9 +82,9 @@ def joined(parts: list[CodeFunctions]) -> CodeBasis:
 
 
 def with_column(basis: CodeBasis, values: ndarray) -> CodeBasis:
-    """Return the basis functions and one more, the last, which adds up the values of a row's cells, (n_cells,), over all codes.
+    """Return the basis functions and one more at the end, which adds up, over all codes, the value of a row's cell.
 
-    Only for codes whose cells are not summed.
+    `values` has the value of each cell. The codes must not have cells that are summed up.
     """
     assert not basis.widths.any()
     ends = basis.offsets[1:]
@@ -111,16 +111,23 @@ def feature_part(
     Parameters
     ----------
     edges : ndarray of shape (n_bins - 1,), float64
+        The edges between the bins.
     centres : ndarray of shape (n_bins,), float64
         The standardised value of each bin.
     missing : bool
-        Whether cell 0 is that of missing values, before the bins.
+        Whether missing values have cell 0, before the bins.
     basis : str
         One of `BASES`.
+    strength : float
+        The scale of the basis functions.
     linear : bool
-        Whether the linear column is kept. A feature of two bins has that column alone, or else one step.
+        Whether there is a linear column. A feature of two bins has only this column, or else one step.
     ramps : bool
         Whether hats are summed up to ramps.
+
+    Returns
+    -------
+    CodeFunctions
     """
     n_bins, first = len(centres), int(missing)
     columns, names = [], []
@@ -161,7 +168,7 @@ def _basis(
         rising = np.zeros((n_bins + first, len(at) - 1))
         for p in range(1, len(at)):
             ramp = np.interp(centres, centres[at], np.where(np.arange(len(at)) < p, 0.0, 1.0))
-            rising[first:, p - 1] = np.maximum.accumulate(np.minimum(ramp, 1.0))  # interpolation rounds
+            rising[first:, p - 1] = np.maximum.accumulate(np.minimum(ramp, 1.0))  # because interpolation is rounded
         return list(rising.T * (strength / np.sqrt(len(at) - 1))), [f" up to knot {k}" for k in range(1, len(at))]
     hats = np.zeros((n_bins + first, len(at)))
     for p in range(len(at)):
@@ -186,11 +193,11 @@ class Bins:
     Parameters
     ----------
     edges : ndarray of shape (n_bins - 1,), float64
-        A value is in the bin of the number of edges below it.
+        The edges between the bins. The number of edges below a value is the number of its bin.
     means : ndarray of shape (n_bins,), float64
         The mean of the sample's values in each bin.
     shares : ndarray of shape (n_bins,), float64
-        The share of the rows with a value that are in each bin.
+        The share of each bin among the rows with a value.
     """
 
     edges: ndarray
@@ -199,10 +206,22 @@ class Bins:
 
 
 def sample_by_class(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = False) -> Block:
-    """Draw rows of both classes by their ids. The weight of each is that of the rows that it represents.
+    """Draw rows of both classes by their ids. The weight of each row is that of the rows that it represents.
 
-    All rows where a class has at most `most`: so the choice does not depend on how the rows lie in blocks. With `whole_groups`
-    groups are drawn in place of rows, so that their pairs are there, unless these would be too few.
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows.
+    most : int, default=MAX_ROWS
+        The largest number of rows of a class. If a class has fewer, all of its rows are drawn, so that the sample does not
+        depend on the blocks.
+    whole_groups : bool, default=False
+        Whether groups are drawn instead of rows, so that the pairs within the groups are kept. If there would be too few
+        groups, rows are drawn.
+
+    Returns
+    -------
+    Block
     """
     most = max(64, min(most, MAX_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
@@ -215,7 +234,7 @@ def sample_by_class(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool 
 
 
 def count_missing(block: Block) -> ndarray:
-    """Return how many rows of a block with a weight above 0 have no value of each column."""
+    """Return, for each column, the number of rows of a block with a weight above 0 that have no value."""
     rows = block.rows
     if not has_missing(rows):
         return np.zeros(block.n_features, dtype=np.int64)
@@ -226,14 +245,14 @@ def count_missing(block: Block) -> ndarray:
 
 
 def bins_of(values: ndarray, weight: ndarray, n_bins: int) -> Bins:
-    """Return bins of about equal weight; a value that weighs more than a bin gets its own bin.
+    """Return bins of about equal weight. A value that weighs more than a bin gets its own bin.
 
     Parameters
     ----------
     values : ndarray of shape (n,), float64
-        Missing ones are ignored.
+        The values, of which missing ones are ignored.
     weight : ndarray of shape (n,), float64
-        Above 0.
+        The weights of the values, above 0.
     n_bins : int
         The largest number of bins. If there are fewer different values, each has its own bin.
     """
@@ -279,7 +298,7 @@ def _last_of_bins(mass: ndarray, n_bins: int) -> ndarray:
     ends = np.ones(n, dtype=bool)
     ends[:-1] = (number[1:] != number[:-1]) | heavy[1:] | heavy[:-1]
     last = np.flatnonzero(ends)
-    while len(last) > n_bins:  # join the lightest neighbours
+    while len(last) > n_bins:  # the neighbours with the smallest weight are joined
         weight = np.diff(np.cumsum(mass)[last], prepend=0.0)
         last = np.delete(last, int(np.argmin(weight[:-1] + weight[1:])))
     return last

@@ -57,19 +57,20 @@ PRIOR_ROWS = 10.0
 
 
 def merge_bins(shares: ndarray, missing: bool, most: int) -> ndarray:
-    """Merge neighbouring bins: return a number below `most` for each cell of a feature. Missing values have their own.
+    """Merge neighbouring bins: return a number below `most` for each cell of a feature. Missing values have their own number.
 
     Parameters
     ----------
     shares : ndarray of shape (n_bins,), float64
-        Of the rows, in each bin.
+        The share of the rows in each bin.
     missing : bool
+        Whether there is a cell for missing values.
     most : int
+        The largest number of cells after merging.
 
     Returns
     -------
-    ndarray
-        An array of shape (n_cells,), uint8.
+    ndarray of shape (n_cells,), uint8
     """
     n_bins_left = most - missing
     if len(shares) <= n_bins_left:
@@ -90,11 +91,12 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
     fitted : object
         The fitted bins, without interactions.
     n_interactions : int
+        The largest number of pairs to return.
 
     Returns
     -------
     ndarray of shape (n_chosen, 2), int64
-        Features a < b; fewer than `n_interactions` where no more explain anything.
+        Features a < b. There are fewer than `n_interactions` if no other pair explains anything.
 
     Raises
     ------
@@ -110,10 +112,11 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
     rounds = AllPairs().rounds(rows, LAM)
     w = solve(rounds, tol=TOL, max_passes=MAX_PASSES).w
     compared = np.arange(len(fitted.used))
-    if len(compared) > MAX_COMPARED:  # the features whose shapes have the largest spread
+    if len(compared) > MAX_COMPARED:  # only the features whose shapes have the largest spread are compared
         values = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])
         shares = [fitted.bins[j].shares for j in fitted.used]
-        # a feature without any value has shares of 0, which sum to more than 0 with this number; others do not change by it
+        # The shares of a feature without any value are all 0. This number keeps their sum above 0, and does not change other
+        # sums.
         spreads = [-np.cov(v[-len(s) :], ddof=0, aweights=s + 1e-300) for v, s in zip(values, shares, strict=False)]
         compared = np.sort(np.argsort(spreads, kind="stable")[:MAX_COMPARED])
     if len(compared) < 2:
@@ -131,30 +134,31 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
 
 
 def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], groups: PairGroups | None) -> ndarray:
-    """Return how much of the residual the cells of each two features explain beyond their row and column sums.
+    """Return how much of the residual the cells of each pair of features explain beyond their row and column sums.
 
     Parameters
     ----------
     rows : Blocks
         The rows as codes.
     w : ndarray of shape (n_basis_functions,), float64
-        Of the additive model.
+        The weights of the additive model.
     tables : dict of int to ndarray
-        By the column of a code the coarse cell, below `CELLS_COMPARED`, of each of its cells.
+        For each column of codes, the coarse cell of each of its cells, below `CELLS_COMPARED`.
     groups : PairGroups or None
-        Where pairs of rows are within groups, or of grades.
+        The groups or grades that define the pairs of rows.
 
     Returns
     -------
-    ndarray of shape (m (m - 1)
-        / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
+    ndarray of shape (m (m - 1) / 2,), float64
+        In the order of ``np.tril_indices(m, -1)``.
     """
     problem = PairProblem(rows, HINGE, groups)
     _, slopes = problem.sweep(w)
     factor, class_weights = np.ones(1), np.array([[rows.weight_pos], [rows.weight_neg]])
     if groups is not None:
         factor, class_weights = groups.factor, groups.weights
-    pair_weights = 0.5 * factor * class_weights[:: -problem.sign]  # of an anchor, and of a row of the larger class
+    # These are the weights of the pairs of an anchor, and of a row of the larger class.
+    pair_weights = 0.5 * factor * class_weights[:: -problem.sign]
     cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, pair_weights, tables)
     G, H = cells.reshape(2, -1, CELLS_COMPARED, CELLS_COMPARED) / problem.pair_weight
     prior = PRIOR_ROWS / rows.n_samples
@@ -171,7 +175,7 @@ def add_up_cells(
     block: Block, memory: PairMemory, slopes: ndarray, offsets: ndarray, pair_weights: ndarray,
     tables: dict[int, ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """For each two features, sum up the derivatives of the hinge by the scores, and the weights of partners, in their cells."""
+    """For each pair of features, add up the derivatives of the hinge by the scores, and the partners' weights, in their cells."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.group_numbers is None else memory.group_numbers
@@ -228,9 +232,9 @@ class BinMap(FittedMap):
     strength : float
     interaction_strength : float
     interactions : ndarray of shape (n_interactions, 2), int64
-        Their features.
+        The two features of each interaction.
     ramps : ndarray of shape (n_features_in,), bool, or None
-        The features whose hats are summed up, since they have a direction; None if there are none.
+        The features whose hats are summed up because they have a direction. None if there are none.
     ranges : ndarray of shape (2, n_features_in), float64, or None
         The smallest and the largest training value of each feature; None in maps of older versions.
     """
@@ -270,7 +274,7 @@ class BinMap(FittedMap):
 
     @cached_property
     def code_basis(self) -> CodeBasis:
-        """The basis functions as the kernels take them."""
+        """The basis functions in the form that kernels take."""
         return joined(self.parts)
 
     def grid(self, j: int) -> ndarray:
@@ -317,12 +321,21 @@ class BinMap(FittedMap):
         return [edges_of(self.bins[j].edges) for j in self.used]
 
     def signs(self, directions: ndarray) -> ndarray:
-        """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
+        """Return the signs of weights with which the shapes of features rise or fall, int8 of shape (n_features_out,).
 
         Steps, ramps and the linear column of a feature have its sign. The weights of missing values may have any sign. An
-        interaction has a step for each corner of its grid, so that weights of one sign make the whole grid rise, or fall, in both
-        features, for any value of the other. Steps between missing values and other values may have any sign. If the two features
-        have opposite directions, the weights are 0.
+        interaction has a step for each corner of its grid, so that weights of one sign make the whole grid rise, or fall, in
+        both features, for any value of the other one. Steps between missing values and other values may have any sign. If the
+        two features have opposite directions, the weights are 0.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_features_in,), int8
+            As for `FittedMap.signs`.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out,), int8
 
         Raises
         ------
@@ -338,7 +351,7 @@ class BinMap(FittedMap):
         signs: list[int] = []
         for j, part in zip(self.used, self.parts, strict=False):
             signs += [FREE if name == " missing" else int(directions[j]) for name in part.names]
-        for a, b in self.interactions:  # corners in the order of `interaction_part`
+        for a, b in self.interactions:  # the corners are in the order of `interaction_part`
             grid = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
             first, second = (
                 np.where(at > self.missing[j], directions[j], 0) for at, j in zip(grid, (a, b), strict=True)
@@ -347,12 +360,12 @@ class BinMap(FittedMap):
         return np.array(signs, dtype=np.int8)
 
     def groups(self) -> ndarray:
-        """Return the number of each weight's group: all weights of a feature, or of an interaction."""
+        """Return the number of each weight's group, which has all weights of a feature or of an interaction."""
         filled = [size for part in self.parts if (size := part.jumps.shape[1])]
         return np.repeat(np.arange(len(filled)), filled)
 
     def check(self) -> None:
-        """Raise an InputError if the parts do not fit together, because the kernels do not check codes."""
+        """Raise an InputError if the parts do not fit together. This is necessary because kernels do not check codes."""
         d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR_CHOICES
         if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
             raise InputError(
@@ -393,10 +406,10 @@ def check_basis(basis: str) -> None:
 
 
 def standardised(bins: Bins) -> ndarray:
-    """Return the value of each bin, standardised over the training rows; 0 if there is only one bin."""
+    """Return the value of each bin, standardised over the training rows. It is 0 if there is only one bin."""
     if len(bins.means) < 2:
         return np.zeros(len(bins.means))
-    size = np.abs(bins.means).max()  # squares of values above 1e154 would overflow
+    size = np.abs(bins.means).max()  # the squares of values above 1e154 would overflow
     means = bins.means / (size or 1.0)
     centred = means - bins.shares @ means
     spread = np.sqrt(bins.shares @ centred**2)
@@ -471,11 +484,16 @@ class BinExpander(Expander):
 
     @property
     def complexity(self) -> tuple[int, int, int]:
-        """Bins come first, and more interactions later."""
+        """The key by which bins come first, and bins with more interactions later."""
         return (2 if self.interactions else 1, int(self.interactions), 0)
 
     def supervised(self) -> bool:
-        """Return whether interactions have to be chosen."""
+        """Return whether interactions are chosen, which depends on the classes.
+
+        Returns
+        -------
+        bool
+        """
         return self.interactions > 0
 
     def check_directions(self) -> None:
@@ -483,7 +501,17 @@ class BinExpander(Expander):
         check_basis(self.basis)
 
     def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> BinMap:
-        """Return the map fitted to blocks of rows; two reductions, and a rough fit where interactions are chosen."""
+        """Return the map fitted to blocks of rows, by two reductions, and a rough fit if interactions are chosen.
+
+        Parameters
+        ----------
+        blocks, directions
+            As for `Expander.fit_blocks`.
+
+        Returns
+        -------
+        BinMap
+        """
         self.check_parameters()
         if blocks.n_features > MAX_COLUMNS:
             raise InputError(

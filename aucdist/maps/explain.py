@@ -1,9 +1,9 @@
 """Explain additive models: the shape of each feature's contribution to the score, and its contribution for each row.
 
 A score is ``constant + sum of shapes + sum of interactions``. A loss over pairs of rows depends only on differences of scores,
-so each shape is given the mean 0 over the training rows. What an interaction says about one of its features alone is moved to the
-shape of this feature. The rows and the columns of the grid of an interaction therefore have mean 0, where the weight of a cell
-is the product of the shares of its row and its column.
+so each shape is shifted to the mean 0 over the training rows. The part of an interaction that depends on one of its features
+alone is moved to the shape of this feature. The rows and the columns of the grid of an interaction therefore have mean 0, where
+the weight of a cell is the product of the shares of its row and its column.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,11 +45,11 @@ class Shape:
         The edges of the bins, in the feature's own units. The position of a value's bin is the number of edges below the
         value.
     values : ndarray of shape (n_bins,), float64
-        Contribution in each bin.
+        The contribution in each bin.
     shares : ndarray of shape (n_bins,), float64
-        Share of the training rows with a value that are in each bin.
+        The share of each bin among the training rows with a value.
     missing : float or None
-        Contribution of a missing value; None if the training rows had none.
+        The contribution of a missing value; None if the training rows had none.
     means : ndarray of shape (n_bins,), float64
         The mean of the training values in each bin.
     extremes : ndarray of shape (2,), float64
@@ -71,14 +71,14 @@ class Shape:
 
     @property
     def distinct(self) -> bool:
-        """Whether each bin has one training value, since each edge is in the middle of two means."""
+        """Whether each bin has a single training value. Then each edge is in the middle of two means."""
         middles = 0.5 * self.means[1:] + 0.5 * self.means[:-1]
         gaps = np.append(middles - self.edges, self.extremes - self.means[[0, -1]])
         return bool(np.abs(gaps).max() <= 1e-9 * np.abs(self.means).max())
 
     @property
     def bin_values(self) -> ndarray:
-        """The contribution of each cell of the feature's code: that of missing values first, where there were some."""
+        """The contribution of each bin. That of missing values comes first, if there were some."""
         return self.values if self.missing is None else np.append(self.missing, self.values)
 
 
@@ -91,9 +91,9 @@ class InteractionShape:
     features : tuple of int
         The features of the rows and of the columns of the grid.
     edges : tuple of ndarray
-        Between its rows, and between its columns, in the features' units; without the row or column of missing values.
+        The edges between the rows, and between the columns, in the units of the features, without those of missing values.
     missing : tuple of bool
-        Whether the first row, and the first column, is that of missing values.
+        Whether the first row, and the first column, belongs to missing values.
     values : ndarray of shape (n_rows, n_columns), float64
         The contribution of each cell, in the units of the score.
     shares : tuple of ndarray
@@ -108,7 +108,7 @@ class InteractionShape:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the contribution, if the two features were independent."""
+        """The standard deviation of the contribution, computed as if the two features were independent."""
         return float(np.sqrt(self.shares[0] @ self.values**2 @ self.shares[1]))
 
 
@@ -132,7 +132,7 @@ class Additive:
 
     @property
     def tables(self) -> list[ndarray]:
-        """The contribution in each cell of each code: those of the shapes, then those of the interactions."""
+        """The contribution in each cell of each code: first those of the shapes, then those of the interactions."""
         return [*(shape.bin_values for shape in self.shapes), *(part.values for part in self.interactions)]
 
 
@@ -170,7 +170,7 @@ def additive(fitted: FittedMap | None, w: ndarray, intercept: float = 0.0) -> Ad
         edges, shares = [], []
         for j in (a, b):
             rows = fitted.grid(j)[int(fitted.missing[j]) :]
-            # the edges at which rows of the grid end
+            # These are the edges at which rows of the grid end.
             edges.append(fitted.bins[j].edges[np.flatnonzero(np.diff(rows))])
             shares.append(np.bincount(rows, fitted.bins[j].shares, minlength=fitted.grid_size(j)))
         row_means, column_means = grid @ shares[1], shares[0] @ grid
@@ -255,21 +255,25 @@ def explanation(
     Parameters
     ----------
     block : Block
-        Rows as the model's feature map takes them, or as the weights do.
+        Rows as the model's feature map takes them, or without a map as the weights do.
     features : sequence of str
+        The names of the features.
     w : ndarray of shape (n_weights,), float64
+        The weights of the model.
     intercept : float
+        The intercept of the model.
     fitted : FittedMap or None
+        The feature map of the model.
     categories : mapping of str to sequence of str, optional
-        Of each categorical column, as in `Schema`: the terms of all features of such a column are added up.
+        The categories of each categorical column, as in `Schema`. The terms of all categories of a column are added up.
     index : object, optional
-        That of the table; by default rows are numbered.
+        The index of the table. By default, rows are numbered.
 
     Returns
     -------
     DataFrame
-        A column for each contribution, and last ``constant``, with an underscore where a feature has that name: the sum of
-        a row is its score.
+        A column for each contribution, and ``constant`` at the end. The sum of a row is its score. If a feature is called
+        ``constant``, an underscore is appended.
 
     Raises
     ------
@@ -295,7 +299,7 @@ def index_of(X: Any) -> Any:
 def _places_of(
     features: Sequence[str], categories: Mapping[str, Sequence[str]], fitted: FittedMap | None
 ) -> tuple[list[str], dict[str, list[int]]]:
-    """Return the column of each feature, and the places of the contributions of each column, or of two that interact."""
+    """Return the column of each feature, and the positions of the contributions of each column or interacting pair."""
     is_category, places = category_features(categories), dict[str, list[int]]()
     columns = [is_category.get(name, (name,))[0] for name in features]
     for place, name in enumerate(contribution_names(columns, fitted)):
@@ -304,7 +308,7 @@ def _places_of(
 
 
 def _features_of_parts(features: Sequence[str], fitted: FittedMap | None) -> list[tuple[int, ...]]:
-    """Return the positions of the feature, or of the two that interact, of each contribution."""
+    """Return, for each contribution, the position of the feature, or of the two features that interact."""
     if fitted is None:
         return [(j,) for j in range(len(features))]
     if not isinstance(fitted, BinMap):
@@ -332,13 +336,14 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
     Parameters
     ----------
     features : sequence of str
+        The names of the features.
     maps : mapping of str to FittedMap or None
-        The feature map of each class, by what the names of its contributions end in.
+        The feature map of each class, by the end of the names of its contributions.
 
     Raises
     ------
     InputError
-        For a map that mixes features, too many contributions, or two of one name.
+        If a map mixes features, there are too many contributions, or two have the same name.
     """
     names, roundings = list[str](), []
     for suffix, fitted in maps.items():
@@ -374,7 +379,7 @@ def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], su
         What the name of the rounding ends in.
     """
     values = table.to_numpy()
-    rounding = scores - values.cumsum(axis=1)[:, -1]  # the sum from the first to the last
+    rounding = scores - values.cumsum(axis=1)[:, -1]  # cumsum adds from the first to the last
     return dict(zip(names, values.T, strict=True)) | {_free_name(f"{ADDS_PREFIX}{ROUNDING}{suffix}", names): rounding}
 
 
@@ -395,10 +400,10 @@ class Reasons:
     Attributes
     ----------
     above_most_favourable : DataFrame or None
-        What it adds beyond the most favourable value, which adds least, over all cells and frequent categories; at least 0. None
-        for a linear model, where no value of a number adds least.
+        What the column adds beyond its most favourable value, which is the one that adds least among all bins and frequent
+        categories. At least 0. None for a linear model, where no value of a number adds least.
     above_average : DataFrame
-        What it adds beyond its mean over the training rows.
+        What the column adds beyond its mean over the training rows.
     """
 
     above_most_favourable: pd.DataFrame | None
@@ -420,12 +425,19 @@ def reasons(
     block : Block
         Rows as the model's feature map takes them. Without a map, the mean of each feature over the training rows is 0.
     features : sequence of str
+        The names of the features.
     categories : mapping of str to sequence of str
-        Of each categorical column, as in `Schema`.
+        The categories of each categorical column, as in `Schema`.
     w : ndarray of shape (n_weights,), float64
+        The weights of the model.
     fitted : FittedMap or None
+        The feature map of the model.
     index : object, optional
-        That of the tables; by default rows are numbered.
+        The index of the tables. By default, rows are numbered.
+
+    Returns
+    -------
+    Reasons
 
     Raises
     ------
@@ -439,7 +451,7 @@ def reasons(
     of_parts, tables = _features_of_parts(features, fitted), additive(fitted, w).tables
 
     def cell(value: int | None, j: int) -> Any:
-        """Return the place in a table: a value is a cell of a number, or a 0/1 feature of a category; None for the others."""
+        """Return the cell of a value: a bin of a number, or the 0/1 feature of a category. None stands for other categories."""
         return (-1 if value == j else -2) if columns[j] in categories else value
 
     least = []
@@ -447,7 +459,7 @@ def reasons(
         values = list[Any]()
         for axis, j in enumerate(of_parts[among[0]]):
             known = {of_parts[k][axis] for k in among}
-            # a category of all or of no training rows has no shape, so its contribution is 0
+            # A category that all or no training rows have has no shape, so its contribution is 0.
             others = [None] * (len(categories.get(columns[j], ())) > len(known))
             frequent = [c for c in known if fitted.bins[c].shares[-1] >= MIN_SHARE] + others
             values.append((frequent or known) if columns[j] in categories else range(tables[among[0]].shape[axis]))

@@ -34,21 +34,22 @@ CHUNK_VALUES = 2**20
 
 @frozen
 class Forest:
-    """Splits of several trees, one after the other; a tree begins with its root.
+    """The splits of several trees, one tree after the other. A tree begins with its root.
 
     Parameters
     ----------
     starts : ndarray of shape (n_trees + 1,), int64
         Tree t has the splits ``starts[t]`` to ``starts[t + 1] - 1``, at least one.
     features : ndarray of shape (n_splits,), int64
+        The feature of each split.
     thresholds : ndarray of shape (n_splits,), float64
         Rows whose value is at most this go to the left.
     missing : ndarray of shape (n_splits,), uint8
-        Which values are missing: 0 none, and NaN counts as 0; 1 zeros, and NaN; 2 NaN.
+        Which values are missing. 0: none, and NaN counts as 0. 1: zeros and NaN. 2: NaN.
     default_left : ndarray of shape (n_splits,), bool
         Whether rows with a missing value go to the left.
     left, right : ndarray of shape (n_splits,), int64
-        The next split, which is a later one; -1 - k is the leaf k of the tree.
+        The next split, which comes later in the arrays, or -1 - k for leaf k of the tree.
     """
 
     starts: ndarray
@@ -87,7 +88,7 @@ def leaf_counts(text: str) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        If the text is none of LightGBM's.
+        If the text was not written by LightGBM.
     """
     return tuple(_integer(tree, "num_leaves") for tree in _trees(text))
 
@@ -98,7 +99,7 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[ndarray, ...]:
     Raises
     ------
     InputError
-        If the text is none of LightGBM's, or a value is not finite.
+        If the text was not written by LightGBM, or a value is not finite.
     """
     trees = _trees(text)
     tree_values = tuple(
@@ -117,13 +118,14 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     text : str
         As LightGBM 3 and 4 write it.
     used : sequence of int
-        Numbers of trees that have a split.
+        The numbers of the trees to return, which must have a split.
     n_features : int
+        The number of features.
 
     Raises
     ------
     InputError
-        If the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not fit together.
+        If the text was not written by LightGBM, has splits by categories or linear leaves, or its parts do not fit together.
     """
     all_trees = _trees(text)
     parts: list[tuple[ndarray, ...]] = []
@@ -139,7 +141,7 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
         thresholds = _tree_numbers(tree, "threshold", n, np.float64)
         if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
             raise InputError("trees with categorical splits or linear leaves are not supported")
-        # children follow their parents, so every walk ends; each split and each leaf has exactly one parent
+        # Children come after their parents, so every path ends. Each split and each leaf has exactly one parent.
         children, later = np.concatenate((left, right)), np.tile(np.arange(n), 2)
         if (
             n < 1
@@ -207,16 +209,19 @@ class LeafMap(FittedMap):
     Parameters
     ----------
     n_features_in : int
+        The number of features.
     model : str
-        LightGBM's own text of the model.
+        The model in LightGBM's text format.
     n_leaves : tuple of int
+        The number of leaves of each tree.
     used : tuple of int
         The trees that have more than one leaf.
     directions : ndarray of shape (n_features_in,), int8, or None
-        +1, -1 or 0 of each feature that the trees were grown with; None if there are none. A tree with a split in a feature
-        with a direction has steps between its leaves, in the order of LightGBM's values, in place of an indicator of each.
+        The direction of each feature, +1, -1 or 0, with which the trees were grown. None if there are no directions. A tree
+        with a split in a feature with a direction has steps between its leaves, in the order of LightGBM's values, instead of
+        an indicator of each leaf.
     score_scale : float
-        LightGBM's score times this is one more column, the last; 0 for none.
+        The factor of LightGBM's score, which is then an additional column at the end; 0 for no such column.
     """
 
     n_features_in: int
@@ -228,7 +233,7 @@ class LeafMap(FittedMap):
 
     @cached_property
     def code_basis(self) -> CodeBasis:
-        """The basis functions for the kernels: an indicator of each leaf or steps between leaves, and LightGBM's score."""
+        """The basis functions for the kernels: an indicator of each leaf, or steps between leaves, and LightGBM's score."""
         basis = joined(self.parts)
         if self.score_scale == 0.0:
             return basis
@@ -249,7 +254,7 @@ class LeafMap(FittedMap):
 
     @cached_property
     def ranks(self) -> list[ndarray | None]:
-        """For each tree with steps, the ranks of its leaves by LightGBM's values."""
+        """For each tree with steps, the ranks of its leaves by LightGBM's values. None for other trees."""
         if self.directions is None:
             return [None] * len(self.used)
         forest = self.forest
@@ -262,13 +267,13 @@ class LeafMap(FittedMap):
     def signs(self, directions: ndarray) -> ndarray:
         """Return the signs of weights that make scores rise or fall in features, int8 of shape (n_features_out,).
 
-        Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.leaves`. The
-        leaves of trees without a split in such a feature have any sign.
+        The weights of steps between leaves are not negative, and are 0 if a step would violate a direction. The weights of the
+        leaves of trees without a split in a feature with a direction may have any sign.
 
         Raises
         ------
         InputError
-            For other directions than the trees were grown with.
+            If the trees were grown with other directions.
         """
         if self.directions is None or not np.array_equal(directions, self.directions):
             raise InputError("the trees were grown with other monotonic constraints: fit the map again")
@@ -285,7 +290,7 @@ class LeafMap(FittedMap):
 
     @property
     def n_features_out(self) -> int:
-        """The number of leaves and of steps between leaves, plus one for LightGBM's score if it is a column."""
+        """The number of leaves and of steps between leaves, plus one if LightGBM's score is a column."""
         return int(self.code_basis.n_features)
 
     def map_block(self, block: Block) -> Block:
@@ -401,14 +406,24 @@ class LeafExpander(Expander):
 
     @property
     def complexity(self) -> tuple[int, int, int]:
-        """Leaves come last, and more of them later."""
+        """The key by which leaves come last, and maps with more leaves later."""
         return (3, int(self.trees) * int(self.leaves), 0)
 
     def check_directions(self) -> None:
-        """Accept directions, which LightGBM applies to the trees and the signs of weights apply to the leaves."""
+        """Accept directions. LightGBM keeps them in the trees, and signs of weights keep them in the leaves."""
 
     def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> LeafMap:
-        """Return the map fitted to blocks of rows: to all of them, or to a sample of rows or of groups."""
+        """Return the map fitted to blocks of rows: to all rows, or to a sample of rows or of groups.
+
+        Parameters
+        ----------
+        blocks, directions
+            As for `Expander.fit_blocks`.
+
+        Returns
+        -------
+        LeafMap
+        """
         self.check_parameters()
         if self.forest_score and directions is not None:
             raise InputError(
@@ -425,7 +440,7 @@ class LeafExpander(Expander):
             assert drawn.group is not None
             counts = np.unique(drawn.group, return_counts=True)[1]
             order, starts = np.argsort(drawn.group, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
-            # Queries are the groups. Groups that are too large are divided at random into equal parts.
+            # LightGBM calls groups queries. Groups that are too large for it are divided at random into equal parts.
             n_parts = np.repeat(-(-counts // MAX_ROWS_OF_QUERY), counts)
             query = starts + (np.arange(len(order)) - starts) % n_parts
             sizes = np.unique(query, return_counts=True)[1]
@@ -459,28 +474,30 @@ class LeafExpander(Expander):
 
 
 def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -> ndarray:
-    """Return the signs of the steps of a tree, int8 of shape (n_leaves - 1,): step k is 1 for the leaves of a rank above k.
+    """Return the signs of the steps of a tree, int8 of shape (n_leaves - 1,). Step k is 1 for the leaves with a rank above k.
 
     Parameters
     ----------
     forest : Forest
+        The splits of the trees.
     tree : int
-        Its position among the trees of the forest.
+        The position of the tree in the forest.
     ranks : ndarray of shape (n_leaves,), int64
     directions : ndarray of shape (n_features,), int8
 
     Raises
     ------
     InputError
-        If a split in a feature with a direction takes zeros for missing values: then a value between others has its own
-        way.
+        If a split in a feature with a direction treats zeros as missing values, because zero then does not lie between other
+        values.
     """
     first = int(forest.starts[tree])
     features = np.unique(forest.features[first : forest.starts[tree + 1]])
     n, m = len(ranks), len(features)
-    # The rows that reach each leaf: of each feature, values above `low` and up to `high`, and perhaps NaN.
+    # The rows that reach a leaf have, in each feature, values above `low` and up to `high`, and perhaps NaN.
     low, high, nan = np.full((n, m), -np.inf), np.full((n, m), np.inf), np.ones((n, m), dtype=bool)
-    # The leaves on both sides of a split in a feature with a direction: as it moves on, rows pass from the first to the second.
+    # These are the leaves on both sides of a split in a feature with a direction. As the feature moves in this direction, rows
+    # pass from the first side to the second.
     pairings: list[tuple[list[int], list[int], int]] = []
 
     def leaves_below(node: int) -> list[int]:
@@ -508,7 +525,7 @@ def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -
     leaves_below(first)
     signs = np.ones(n - 1, dtype=np.int8)
     for below, above, k in pairings:
-        # pairs of leaves whose rows may differ only in this feature
+        # These are the pairs of leaves whose rows may differ in this feature only.
         meet = np.maximum(low[below][:, None], low[above]) < np.minimum(high[below][:, None], high[above])
         meet |= nan[below][:, None] & nan[above]
         meet[:, :, k] = True

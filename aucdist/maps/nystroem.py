@@ -59,21 +59,22 @@ def _square_distances(X: Any, Z: Any) -> ndarray:
     X, Z = (M.astype(np.float64, copy=False) for M in (X, Z))
     if not (sp.issparse(X) or sp.issparse(Z)):
         centre = Z.mean(axis=0)
-        X, Z = X - centre, Z - centre  # far from 0, the differences of squares would be rounded to the squares' digits
+        # Far from 0, the differences of squares would have the rounding errors of the squares.
+        X, Z = X - centre, Z - centre
     squares = as_dense(X @ Z.T)
     squares *= -2.0
     squares += row_squares(as_rows(X))[:, np.newaxis]
     squares += row_squares(as_rows(Z))
-    return np.maximum(squares, 0.0, out=squares)  # rounding can make a distance slightly negative
+    return np.maximum(squares, 0.0, out=squares)  # by rounding, a distance may be slightly negative
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelBlock(Block):
-    """A block of rows of the Gram matrix of a Gaussian kernel; its attribute `rows` holds the arguments of the kernel.
+    """A block of rows of the Gram matrix of a Gaussian kernel. Its attribute `rows` has the arguments of the kernel.
 
     Attributes
     ----------
-    vectors : object of shape (n_vectors, n_features)
+    vectors : ndarray or sparse of shape (n_vectors, n_features)
         All rows of the fit, in the order of the Gram matrix.
     sigma : float
         Width of the kernel, as in `gaussian_kernel`.
@@ -137,12 +138,13 @@ class NystroemFeatures(FittedMap):
     shift, factor : ndarray of shape (n_features_in,), float64
         Features are scaled as ``(x - shift) * factor``.
     landmarks : ndarray of shape (n_landmarks, n_features_in), float64
-        Scaled.
+        The scaled landmarks.
     sigma : float
         Width of the kernel ``exp(-|x - x'|^2 / sigma^2)``.
     directions : ndarray of shape (n_landmarks, n_directions), float64
-    linear : str
-        "keep" or "drop".
+        The matrix by which kernel values are multiplied.
+    linear : {"keep", "drop"}
+        Whether the scaled features are columns as well.
     """
 
     n_features_in: int
@@ -250,15 +252,38 @@ class NystroemMap(Expander):
 
     @property
     def complexity(self) -> tuple[int, int, int]:
-        """Landmarks come after bins, and those of half the width later."""
+        """The key by which landmarks come after bins, and those with half the width later."""
         return (1, 1, int(self.sigma == "half-median"))
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Fit the map to rows X, of shape (n_samples, n_features), of the classes y. Sample weights are not supported."""
+        """Fit the map. Sample weights are not supported.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The training rows.
+        y : array-like of shape (n_samples,), optional
+            Two classes, of which the larger label is positive.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
         return super().fit(X, y)
 
     def fit_blocks(self, blocks: Blocks, directions: ndarray | None = None) -> NystroemFeatures:
-        """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
+        """Return the map fitted to blocks of rows, by two reductions. The map does not support directions.
+
+        Parameters
+        ----------
+        blocks, directions
+            As for `Expander.fit_blocks`.
+
+        Returns
+        -------
+        NystroemFeatures
+        """
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
             total: Moments = blocks.sum(moments_of)["moments"]

@@ -210,8 +210,7 @@ def products_with(block: Block, vectors: ndarray) -> ndarray:
 
     Returns
     -------
-    ndarray
-        An array of shape (n_rows, n_vectors), float64.
+    ndarray of shape (n_rows, n_vectors), float64
     """
     return np.column_stack([block.scores(vector) for vector in vectors])
 

@@ -300,7 +300,7 @@ class MarginSolver(Solver):
 
     @abstractmethod
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
-        """Move the weights of the problem by the steps of a round, and return the result of `evaluate_margins` there, and the passes.
+        """Move the weights of the problem by the steps of a round. Return what `evaluate_margins` returns there, and the passes.
 
         Parameters
         ----------
