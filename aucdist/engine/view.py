@@ -317,7 +317,7 @@ class ClassBlocks:
 
     @property
     def threads(self) -> int:
-        """How many classes are fitted at the same time: as many as this process has threads, or up to `AT_ONCE` on workers."""
+        """The number of classes that are fitted at the same time: the threads of this process, or up to `AT_ONCE` on workers."""
         return self.blocks.threads or max(1, min(AT_ONCE, MAX_WEIGHTS // self.n_features))
 
     def of_class(self, k: int) -> Blocks:

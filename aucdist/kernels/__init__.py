@@ -1,1 +1,1 @@
-"""Numba kernels: arrays in, arrays out; no Python objects, no allocation in the loop, float64 sums."""
+"""Numba kernels. They take and fill arrays, create no Python objects, allocate nothing in loops, and add up in float64."""

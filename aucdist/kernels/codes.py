@@ -1,9 +1,10 @@
 """Rows of uint8 codes, each of which stands for basis functions that share one table.
 
-A code is the number of the cell that a row's value lies in: a bin of a feature, a cell of an interaction, a leaf of a tree.
-Basis functions are constant in a cell, so ``X = C A``: C has a 1 for each code of a row, and A, the `CodeBasis`, holds the
-value of every basis function in every cell. Then ``X w = C (A w)`` and ``X'c = A' (C'c)``: the rows look up a table of ``A w``,
-or add to a table that A' is applied to afterwards, and n_features numbers a row are never touched.
+A code is the number of the cell in which a value lies: a bin of a feature, a cell of the grid of an interaction, or a leaf of a
+tree. Basis functions are constant in a cell, so ``X = C A``. C has a 1 for each code of a row, and A, the `CodeBasis`, has the
+value of every basis function in every cell. Then ``X w = C (A w)`` and ``X'c = A' (C'c)``. To score rows, a table of ``A w`` is
+computed first, and each row adds up its entries. To add up rows, they are added to a table of cells, and A' is applied at the
+end. So the n_features values of a row are never computed.
 """
 
 from typing import NamedTuple
@@ -17,8 +18,8 @@ from aucdist.kernels.compiling import kernel
 class CodeBasis(NamedTuple):
     """The values of all basis functions in all cells: the matrix A of shape (n_cells, n_features).
 
-    ``A = R E``. E is sparse: what each cell adds. R takes running sums over the cells of a code, so that a step function, which
-    is 1 from some cell on, is one entry of E.
+    ``A = R E``. E is sparse and has the increment of each function at each cell. R takes running sums over the cells of a code,
+    so that a step function, which is 1 from some cell on, is one entry of E.
 
     Attributes
     ----------
@@ -30,7 +31,7 @@ class CodeBasis(NamedTuple):
     offsets : ndarray of shape (n_cells + 1,), int64
         Row c of E is ``values[offsets[c]:offsets[c + 1]]``.
     columns : ndarray of shape (n_nonzero,), int32
-        The basis function of each value; one that has values in cells of several codes is their sum over a row's cells.
+        The basis function of each value. A function with values in cells of several codes is their sum over the cells of a row.
     values : ndarray of shape (n_nonzero,), float64
     n_features : int
         Number of basis functions.
@@ -50,7 +51,7 @@ class BinRows(NamedTuple):
     Attributes
     ----------
     codes : ndarray of shape (n_samples, n_codes), uint8
-        c-contiguous. The code of column j is below its number of cells: the kernels do not check it.
+        The codes, C-contiguous. Each code must be below the number of cells of its column, because kernels do not check this.
     basis : CodeBasis
     """
 
@@ -84,7 +85,7 @@ def expand(basis, w):
 
 @kernel
 def fold_columns(basis, tables, out):
-    """Add ``A' tables`` to out, float64 of shape (n_features, n); the tables, of shape (n_cells, n), are overwritten."""
+    """Add ``A' tables`` to out, float64 of shape (n_features, n). The tables, of shape (n_cells, n), are overwritten."""
     n = tables.shape[1]
     for j in range(basis.widths.shape[0]):
         width, first, end = basis.widths[j], basis.starts[j], basis.starts[j + 1]
@@ -110,7 +111,7 @@ def fold_columns(basis, tables, out):
 def code_dot(rows, i, w):
     """Return the sum of the table w over the cells of row i."""
     row, starts = rows.codes[i], rows.basis.starts
-    # four independent sums, because each addition to a single sum would wait for the one before
+    # There are four independent sums, because each addition to a single sum would have to wait for the previous one.
     m = row.shape[0]
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for j in range(0, m - m % 4, 4):
@@ -166,12 +167,12 @@ def window_moments(rows, low, high, weights, sums, out):
     Parameters
     ----------
     rows : BinRows
-        First the n rows i, then those that are partners. A c has a 1 for each cell of a row.
+        The n rows i, followed by the rows that are their partners. c_i has a 1 for each cell of row i.
     low, high : ndarray of shape (n,), int64
-        Ascending: partners low[i] to high[i] - 1, at least one, are those of row i.
+        The partners of row i are numbered low[i] to high[i] - 1, and there is at least one. Both arrays ascend.
     weights : ndarray of shape (n_samples,), float64
     sums : ndarray of shape (n_cells,), float64
-        Zeros, in which s_i is kept.
+        Workspace for s_i, filled with zeros.
     out : ndarray of shape (n_cells, n_cells), float64
     """
     codes, starts, n = rows.codes, rows.basis.starts, low.shape[0]
@@ -197,12 +198,19 @@ def window_moments(rows, low, high, weights, sums, out):
 
 @kernel
 def search_index(values, table):
-    """Divide the range of the values into equal cells and write where each begins, so that searches start near their results.
+    """Divide the range of the values into equal intervals and write where each begins, so that searches start near their results.
 
-    `values`, of shape (n_values,), float64.
-    `table`, of shape (n_cells + 1,), integers: written: how many values lie below each cell's lower edge; the last entry
-        is n_values.
-    Returns `low, scale`: score v lies in cell ``(v - low) * scale``.
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,), float64
+        The values, ascending.
+    table : ndarray of shape (n_intervals + 1,), integers
+        Output: the number of values below the lower edge of each interval. The last entry is n_values.
+
+    Returns
+    -------
+    low, scale : float
+        A number v lies in interval ``(v - low) * scale``.
     """
     n_cells = table.shape[0] - 1
     low = values[0]
@@ -223,11 +231,11 @@ class Edges(NamedTuple):
     Attributes
     ----------
     at : ndarray of shape (n_edges + n_compared,), float64
-        Ascending, 255 edges at most, then infinities that are compared.
+        At most 255 edges, ascending, followed by infinities, with which values are also compared.
     table : ndarray
-        Of `search_index`.
+        What `search_index` wrote.
     low, scale : float
-        Of `search_index`.
+        What `search_index` returned.
     n_compared : int
         The most edges that lie in one place of the table, if that has more than one; else all are compared.
     """
@@ -258,16 +266,24 @@ def edges_of(edges: np.ndarray) -> Edges:
 
 @kernel
 def encode_column(values, edges, first, out):
-    """Write the code of each value: `first` plus the number of edges below it, or 0 where it is missing; return how many are.
+    """Write the code of each value, and return the number of missing values.
+
+    The code is `first` plus the number of edges below the value, or 0 if the value is missing.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,), float32 or float64
-    edges
-        Edges.
+        The values of a column.
+    edges : Edges
+        The edges of its bins.
     first : int
-        1 where missing values have the code 0, else 0.
+        1 if missing values have the code 0, otherwise 0.
     out : ndarray of shape (n_samples,), uint8
+        Output: the codes.
+
+    Returns
+    -------
+    int
     """
     at, table, low, scale, n_compared = edges
     last, n_missing = np.float64(table.shape[0] - 2), 0
@@ -296,14 +312,22 @@ RARE = 3
 def interaction_histograms(codes, coefs, shape):
     """Return the sums of two coefficients of the rows in the cells of all pairs of columns.
 
-    Most codes of a 0/1 feature are the same. Then the rows with another code are added up alone, and the cells of the most
-    frequent code have what is left of the sums of the other column.
+    Most rows have the same code of a 0/1 feature. Only the rows with another code are then added up. The cells of the most
+    frequent code get the sums of the other column minus these.
 
-    `codes`, of shape (n_samples, m), uint8: below `shape`. Columns that are contiguous are read fastest.
-    `coefs`: of shape (2, n_samples), float64.
-    `shape`: int.
-    Returns sums of shape (2, m (m - 1) / 2, shape * shape), float64. The pair (a, b), b < a, is at ``a (a - 1) / 2 + b``, and its
-        cell (u, v) at ``u * shape + v``.
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples, m), uint8
+        Codes below `shape`. Contiguous columns are read fastest.
+    coefs : ndarray of shape (2, n_samples), float64
+        The coefficients of the rows.
+    shape : int
+        The number of cells of a column.
+
+    Returns
+    -------
+    ndarray of shape (2, m (m - 1) / 2, shape * shape), float64
+        The pair (a, b) with b < a is at position ``a (a - 1) / 2 + b``, and its cell (u, v) at ``u * shape + v``.
     """
     n, m = codes.shape
     counts = np.array([np.bincount(column, minlength=shape) for column in codes.T])
@@ -342,7 +366,8 @@ def _add_pairs(codes, coefs, shape, listed, others, starts, last, sums):
         ``starts[:-1]``; changed.
     """
     n, m = codes.shape
-    # One pair and one part of the rows at a time, so that both stay in the cache: this is six times faster than row by row.
+    # One pair and one part of the rows are processed at a time, so that both stay in the cache. This is six times as fast as
+    # going row by row.
     for start in range(0, n, ROWS_AT_ONCE):
         stop, at = min(start + ROWS_AT_ONCE, n), 0
         for a in range(1, m):

@@ -1,8 +1,8 @@
 """The decorator of all kernels: compiled without the interpreter's lock, kept on disk, and compiled by one process at a time.
 
-Compiled kernels are kept in ``<cache>/aucdist/kernels/<digest>``, because Numba by itself does not notice when a function called
-from another file has changed. The digest is that of the kernel's file and of all files of kernels that it imports, so that an
-edit compiles again only what it can have changed. Set ``NUMBA_CACHE_DIR`` to choose another folder for all of it.
+Compiled kernels are kept in ``<cache>/aucdist/kernels/<digest>``, because Numba alone does not notice if a function from another
+file has changed. The digest covers the file of the kernel and all files of kernels that it imports, so that only kernels that may
+have changed are compiled again. Set ``NUMBA_CACHE_DIR`` to choose another folder.
 """
 
 import fcntl
@@ -27,14 +27,13 @@ MAX_WAIT = 60.0
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Return the compiled function; as a decorator, with or without further options of `numba.njit`.
+    """Return the compiled function. This is a decorator, with or without further options of `numba.njit`.
 
-    A kernel makes no arrays, so that no references are counted, which would take time in a loop and longer to compile. One that
-    makes arrays says ``_nrt=True``; else Numba refuses to compile it.
+    A kernel creates no arrays, so that Numba need not count references, which takes time in loops and longer to compile. A
+    kernel that creates arrays has the option ``_nrt=True``. Without it, Numba raises an error.
 
-    Workers of one machine start a fit together and need the same kernels. The first one compiles; the others wait, and load the
-    code from the cache, so that a first fit does not cost each of them the same seconds. No function that a C program could
-    call is made, since nothing would call it.
+    Workers of one machine start a fit together and need the same kernels. The first worker compiles a kernel. The others wait,
+    and load the code from the cache. No wrapper that C code could call is generated, because there is no such code.
     """
     if function is None:
         return lambda function: kernel(function, **options)
@@ -43,7 +42,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     try:
         compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
     finally:
-        numba.config.CACHE_DIR = chosen  # restored, because other packages in this process use the setting
+        numba.config.CACHE_DIR = chosen  # other packages in this process use this setting, so it is restored
     if not hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1, `compiled` is the plain function
         return compiled
     compile_or_load, name = compiled.compile, f"{function.__module__}.{function.__qualname__}.lock"
@@ -53,7 +52,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         folder = compiled.stats.cache_path
         if folder is None or (isinstance(signature, tuple) and signature in compiled.overloads):
             return compile_or_load(signature)
-        # Take the lock of threads first. Otherwise two threads could wait for each other, with Numba's lock and the file's lock.
+        # The lock of threads comes first. Otherwise, one thread could hold Numba's lock and another the file's lock, and both
+        # would wait.
         with global_compiler_lock, _locked(Path(folder) / name):
             return compile_or_load(signature)
 
@@ -69,7 +69,7 @@ def kernel_folder(file: str) -> Path:
 @cache
 def _own_folder(file: str) -> Path:
     name = f"{numba.__version__}-{hashlib.sha256(_sources(Path(file))).hexdigest()[:16]}"
-    with suppress(OSError, RuntimeError):  # the home folder is read-only, or there is none, as in a container
+    with suppress(OSError, RuntimeError):  # the home folder may be read-only or missing, as in a container
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aucdist" / "kernels" / name
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
@@ -92,10 +92,10 @@ def _sources(file: Path) -> bytes:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, or none if the folder is not writable or its file system has no locks.
+    """Hold the lock of a file. Hold no lock if the folder is not writable or its file system has no locks.
 
-    A kernel calls kernels and is never called by them, so that processes which wait for each other do so in one order.
-    The lock ends with its process.
+    A kernel calls other kernels but is never called by them, so processes always wait for each other in the same order. The
+    lock ends with its process.
     """
     try:
         file = path.open("a")
@@ -119,6 +119,6 @@ def _try_lock(file: Any) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # the file system has no locks
         return True
     return True

@@ -15,9 +15,9 @@ element of a random permutation of n elements, which may be too many to store, i
 The generator and its constants are those of Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
 Integers are drawn by the multiplication of Lemire, "Fast random integer generation in an interval" (2019).
 
-In Numba the sum of a uint64 and an int64 is a float64, and NumPy warns of every overflow. So inside this file every integer is
-a ``u64(...)``: a uint64 that wraps around when compiled, and a masked Python integer with ``NUMBA_DISABLE_JIT=1``. Integers
-returned to kernels are signed.
+In Numba, the sum of a uint64 and an int64 is a float64, and NumPy warns of every overflow. So every integer in this module is
+a ``u64(...)``: a uint64 that wraps around in compiled code, and a masked Python integer with ``NUMBA_DISABLE_JIT=1``. Integers
+that are returned to kernels are signed.
 """
 
 import numpy as np
@@ -113,8 +113,8 @@ def below(state, n):
 
     Parameters
     ----------
-    state
-        U64.
+    state : u64
+        The state of the generator.
     n : int
         1 to 2**63 - 1.
     """
@@ -122,7 +122,7 @@ def below(state, n):
     state = next_state(state)
     bits = mix(state)
     if u64(bits * n) < n:
-        # reject 2**64 mod n values, so that all results are equally likely
+        # 2**64 mod n values are rejected, so that all results are equally likely.
         surplus = u64(u64(0) - n) % n
         while u64(bits * n) < surplus:
             state = next_state(state)

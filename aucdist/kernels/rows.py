@@ -78,9 +78,11 @@ Rows = DenseRows | CsrRows | BinRows
 @typeof_impl.register(BinRows)
 @typeof_impl.register(CodeBasis)
 def _type_of_rows(rows, context):
-    """Return one type for writable and read-only rows: kernels only read them, and would otherwise be compiled once for each.
+    """Return one type for writable and read-only rows.
 
-    Rows are read-only where they are mapped from a file, come from Arrow, or were sent to a worker.
+    Kernels only read rows, and would otherwise be compiled once for each type.
+
+    Rows are read-only if they are mapped from a file, come from Arrow, or were sent to a worker.
     """
     fields = [typeof_impl(field, context) for field in rows]
     return types.NamedTuple(
@@ -100,9 +102,9 @@ def _dense_dot(rows, i, w):
 # Inlined by Numba, because otherwise calls in a loop spend more time on counting references than on adding.
 @register_jitable(inline="always")
 def _csr_dot(rows, i, w):
-    # Sums in the order of the features: a SIMD sum would wait for values that an axpy has just written.
+    # The sum is in the order of the features. A SIMD sum would have to wait for values that an axpy has just written.
     total = 0.0
-    # Unsigned, so that Numba does not check for negative indices: twice as fast.
+    # The index is unsigned, so that Numba does not check for negative indices. This is twice as fast.
     for k in range(np.uint64(rows.offsets[i]), np.uint64(rows.offsets[i + 1])):
         total += rows.values[k] * w[np.uint32(rows.indices[k])]
     return total
@@ -149,23 +151,23 @@ def _csr_axpys(rows, positions, coefs, n, out):
 
 
 def is_rows(rows, kind) -> bool:
-    """Return whether rows, or their Numba type, are of a kind."""
+    """Return whether rows, or their Numba type, are of a certain kind."""
     return getattr(rows, "instance_class", type(rows)) is kind
 
 
 def by_kind(**options):
-    """Return a decorator of a function that picks an implementation by its arguments, or by Numba's types of them.
+    """Return a decorator of a function that selects an implementation by its arguments, or by the Numba types of these.
 
-    What it returns is called with these arguments: Python picks at each call, and Numba once, when it compiles. The options are
-    those of `numba.extending.overload`.
+    The result is called with these arguments. Python selects the implementation at each call, and Numba once, when it compiles.
+    The options are those of `numba.extending.overload`.
     """
 
     def decorator(pick):
-        """Return a function that calls the implementation that `pick` chooses for its arguments."""
+        """Return a function that calls the implementation that `pick` selects for its arguments."""
 
         @functools.wraps(pick)
         def function(*args):
-            """Call the implementation that `pick` chooses, as Python does where nothing is compiled."""
+            """Call the implementation that `pick` selects. Python uses this function if nothing is compiled."""
             return pick(*args)(*args)
 
         overload(function, **options)(pick)
@@ -174,7 +176,7 @@ def by_kind(**options):
     return decorator
 
 
-# What Numba inlines is a function around a loop: its inliner warns of a loop that is the whole of what it puts in twice.
+# Numba inlines a function around a loop, because its inliner warns of an inlined function that consists of a loop only.
 @by_kind(inline="always")
 def row_dot(rows, i, w):
     """Return the inner product of row i and the float64 vector w."""
@@ -195,7 +197,7 @@ def row_axpy(rows, i, a, out):
 
 
 def table_of(rows, w):
-    """Return the table of the weights w, float64 of shape (n_features,), as `table_dot` takes it."""
+    """Return the table for the weights w, float64 of shape (n_features,), that `table_dot` takes."""
     return expand(rows.basis, w) if isinstance(rows, BinRows) else w
 
 
@@ -212,7 +214,7 @@ def add_sums(rows, sums, out):
 
 @by_kind(inline="always")
 def table_dot(rows, i, w):
-    """Return the inner product of row i and the weights that the table w was made of."""
+    """Return the inner product of row i and the weights from which the table w was made."""
     if is_rows(rows, BinRows):
         return lambda rows, i, w: code_dot(rows, i, w)
     return lambda rows, i, w: row_dot(rows, i, w)
@@ -261,7 +263,7 @@ def prefetch_row(rows, i):
 
 @overload(prefetch_row)
 def _prefetch_row_by_type(rows, i):
-    # A compile-time constant, because a division by the array's itemsize takes as long as the arithmetic of a row.
+    # This is a compile-time constant, because dividing by the itemsize takes as long as the arithmetic of a row.
     per_line = CACHE_LINE * 8 // rows.types[0].dtype.bitwidth
 
     def csr(rows, i):
@@ -308,7 +310,10 @@ def project_and_measure(values, w, out, squares):
 
 
 def accumulate(rows, positions, coefs, out):
-    """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
+    """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,).
+
+    Rows with a coefficient of 0 are skipped.
+    """
     sums = sums_for(rows, out)
     _accumulate(rows, positions, coefs, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
     add_sums(rows, sums, out)
@@ -321,7 +326,7 @@ def _accumulate(rows, positions, coefs, chosen, values, sums):
     for k in range(n):
         a = coefs[k]
         chosen[held], values[held] = positions[k], a
-        held += a != 0.0  # without a branch, which would be mispredicted
+        held += a != 0.0  # there is no branch, which would often be mispredicted
         if held == BATCH or k == n - 1:
             table_axpys(rows, chosen, values, held, sums)
             held = 0
@@ -352,7 +357,7 @@ def dense_ranges(values, counted, low, high):
 
 @kernel
 def csr_ranges(values, indices, offsets, counted, low, high, stored):
-    """Update `low`, `high` and the counts of stored values by column; return the largest number of stored values of a row.
+    """Update `low`, `high` and the counts of stored values by column, and return the largest number of stored values of a row.
 
     Parameters
     ----------
@@ -383,7 +388,7 @@ def _value_digest(bits, j):
     if size == np.uint64(0):
         return np.uint64(0)
     if size > _INFINITE:
-        bits = _INFINITE + np.uint64(1)  # all NaN have the same digest
+        bits = _INFINITE + np.uint64(1)  # so that all NaN have the same digest
     return mix(next_state(bits ^ mix(next_state(j))))
 
 

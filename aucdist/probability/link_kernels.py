@@ -1,7 +1,7 @@
 """Link functions, row by row: probability, loss, slope and curvature of one score.
 
-There are three links: the generalized extreme value distribution (shape xi, location 0, scale 1), the logistic and the normal
-distribution. The complementary log-log link is the first with xi = 0 and the signs of score and label changed.
+There are three links: the generalized extreme value distribution (shape xi, location 0, scale 1), the logistic distribution and
+the normal distribution. The complementary log-log link is the first one with xi = 0, where score and label change their signs.
 
 The generalized extreme value distribution function is ``exp(-t)`` at the score u, where ``a = 1 + xi u`` and ``t = a ** (-1 /
 xi)``, or ``t = exp(-u)`` at xi = 0. If a is 0 or less, u is outside of the support: t is infinite below it (for xi > 0), and 0
@@ -89,7 +89,7 @@ def normal_tail(x):
 
 @inlined
 def probability(terms, u):
-    """Return the probability at score u, and its complement, each to full relative precision."""
+    """Return the probability at score u and its complement, each with full relative precision."""
     s = terms.sign * u
     if terms.kind == GEV:
         t = gev_place(terms.xi, s)[1]
@@ -118,7 +118,7 @@ def loss_and_slope(terms, u, positive):
     if terms.kind == GEV:
         loss, slope = gev_likelihood(terms.xi, s, is_one) if terms.likelihood else gev_loss(terms, s, is_one)
     elif terms.kind == LOGIT:
-        m = -s if is_one else s  # the loss rises with m, whichever the class
+        m = -s if is_one else s  # the loss rises with m for both classes
         small = math.exp(-abs(m))
         loss = max(m, 0.0) + math.log1p(small)
         rise = (1.0 if m > 0.0 else small) / (1.0 + small)
@@ -132,7 +132,7 @@ def loss_and_slope(terms, u, positive):
 
 @inlined
 def slope_of(terms, u, positive):
-    """Return the derivative of the loss; for the calibrated loss, and for that of the logistic link, it is g - y."""
+    """Return the derivative of the loss. For the calibrated loss, and for the logistic link, it is g - y."""
     if terms.kind == LOGIT or not terms.likelihood:
         above, below = probability(terms, u)
         return -below if positive else above
@@ -146,7 +146,10 @@ def slope_of(terms, u, positive):
 
 @inlined
 def curvature(terms, u, positive):
-    """Return the second derivative of the loss, or its expectation for the likelihood of GEV with xi > 0, which is not convex."""
+    """Return the second derivative of the loss.
+
+    For the likelihood of GEV with xi > 0, which is not convex, return its expectation.
+    """
     s = terms.sign * u
     is_one = positive == (terms.sign > 0.0)
     if terms.kind == LOGIT:
@@ -166,7 +169,7 @@ def curvature(terms, u, positive):
 
 @inlined
 def normal_loss(m):
-    """Return the mean of ``max(0, m + X)``, X standard normal, and its derivative."""
+    """Return the mean of ``max(0, m + X)``, where X is standard normal, and its derivative."""
     density = math.exp(-0.5 * m * m - LOG_ROOT_TAU)
     if m < -FAR_TAIL:
         rest, mills = normal_tail(-m)
@@ -193,10 +196,10 @@ def normal_likelihood(m):
 def gev_loss(terms, u, is_one):
     """Return the calibrated loss and its slope.
 
-    With X of the link's distribution the loss is the mean of ``max(0, u - X)`` for a negative row and of ``max(0, X - u)`` for a
-    positive one, and the two differ by u minus the mean of X. In terms of t, the first is the incomplete gamma function
-    ``Gamma(-xi, t)``, and a series gives its complement, the second. Each is used where it has no cancellation, from a table.
-    """
+    If X has the distribution of the link, the loss is the mean of ``max(0, u - X)`` for a negative row and of ``max(0, X - u)``
+    for a positive one. The two differ by u minus the mean of X. In terms of t, the first is the incomplete gamma function
+    ``Gamma(-xi, t)``, and a series gives its complement, the second. Each of them is read from a table where it has no
+    cancellation."""
     a, t, minus_log_t = gev_place(terms.xi, u)
     if t < GRID[1] * GRID[2]:
         above = a * t * tabulated(terms.near, t / GRID[1])
@@ -247,7 +250,7 @@ def gev_likelihood(xi, u, is_one):
         return (t, -t / a) if t < math.inf and a > 0.0 else (t, 0.0)
     if a == 0.0:
         return (0.0, 0.0) if t > 0.0 else (math.inf, 0.0)
-    if t < 1e-4:  # the probability of a negative is t (1 - t/2 + t^2/6 - ...)
+    if t < 1e-4:  # the probability of a negative row is t (1 - t/2 + t^2/6 - ...)
         return minus_log_t + t * (0.5 - t / 24.0), (1.0 - 0.5 * t + t * t / 12.0) / a
     if t > 700.0:
         return 0.0, 0.0
@@ -257,7 +260,7 @@ def gev_likelihood(xi, u, is_one):
 
 @kernel
 def gev_curvature(xi, u, is_one, likelihood):
-    """Return the second derivative of the loss, or for the likelihood with xi > 0 its expectation over the label."""
+    """Return the second derivative of the loss. For the likelihood with xi > 0, return its expectation over the label."""
     a, t, _ = gev_place(xi, u)
     if a == 0.0 or (t > 700.0 and not (likelihood and is_one and xi <= 0.0)):
         return 0.0
@@ -269,14 +272,14 @@ def gev_curvature(xi, u, is_one, likelihood):
     ratio = t / math.expm1(t) if t > 0.0 else 1.0
     if xi > 0.0:
         return t * ratio / (a * a)
-    # Two terms that nearly cancel if t is small; then the series t/2 - t^2/6 replaces their difference.
+    # The two terms nearly cancel if t is small. Then the series t/2 - t^2/6 replaces their difference.
     less_one = t / -math.expm1(-t) - 1.0 if t > 1e-4 else t * (0.5 + t / 12.0)
     return ratio * (less_one - xi) / (a * a)
 
 
 @kernel
 def shape_terms(xi, u, positive):
-    """Return the derivative of a row's minus log-likelihood by xi, its second one by xi, and the mixed one by xi and the score.
+    """Return the derivative of minus the log-likelihood of a row by xi, and its second derivatives by xi and by xi and the score.
 
     As in `gev_curvature`, the second derivatives are expectations if xi > 0.
     """

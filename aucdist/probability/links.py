@@ -1,7 +1,7 @@
 """Link functions, which map linear scores to probabilities of the positive class, and the losses that fit them.
 
 Fu & Liu (2018) write g for the inverse link, u = beta.x for the score, xi for the shape and y in {0, 1} for the label. Their
-calibrated loss (4) is ``G(u) - y u`` with G' = g. It is convex for every link, because g rises. G is determined up to a
+calibrated loss (4) is ``G(u) - y u`` with G' = g. It is convex for every link, because g increases. G is determined up to a
 constant. Here the constant of each class is chosen so that the minimum of the loss is 0. Then the loss of a negative row is the
 integral of g up to u, and that of a positive row is the integral of 1 - g from u on. With X distributed as g these are the
 means of ``max(0, u - X)`` and ``max(0, X - u)``. The choice changes neither gradient nor minimiser, and a value that is never
@@ -67,7 +67,7 @@ class Link:
         ``gev``: ``exp(-(1 + xi u) ** (-1 / xi))``, and ``exp(-exp(-u))`` at xi = 0. ``logit``: ``1 / (1 + exp(-u))``.
         ``probit``: the normal distribution function. ``cloglog``: ``1 - exp(-exp(u))``.
     xi : float
-        Shape, for ``gev`` alone; at least -1.
+        The shape of ``gev``, at least -1. Other links ignore it.
 
     Raises
     ------
@@ -87,11 +87,16 @@ class Link:
             raise InputError(f"xi is {self.xi!r}, but only the link gev has a shape: leave xi out")
 
     def probabilities(self, scores: Any) -> Probabilities:
-        """Return g and 1 - g at each score, both to full relative precision; outside of the support they are exactly 0 or 1.
+        """Return g and 1 - g at each score, both with full relative precision. Outside of the support, they are exactly 0 and 1.
 
         Parameters
         ----------
         scores : array-like of shape (n_samples,)
+            The scores.
+
+        Returns
+        -------
+        above, below : ndarray of shape (n_samples,), float64
         """
         u = np.ascontiguousarray(scores, dtype=float)
         above, below = np.empty((2, len(u)))
@@ -99,7 +104,10 @@ class Link:
         return above, below
 
     def score(self, probability: float) -> float:
-        """Return the score whose probability is this one, which must be above 0; 1 counts as a number that was rounded to it."""
+        """Return the score with this probability, which must be above 0.
+
+        A probability of 1 is treated as one that was rounded to 1.
+        """
         probability = min(probability, 1.0 - 1e-16)
         if self.name == "logit":
             return math.log(probability / (1.0 - probability))
@@ -139,7 +147,7 @@ class Link:
 
 
 def check_shape(xi: float) -> None:
-    """Raise an InputError for a shape that is below -1 or not finite."""
+    """Raise an InputError if a shape is below -1 or not finite."""
     if not MIN_XI <= xi < math.inf:
         raise InputError(f"xi must be at least -1 and finite; got {xi!r}. Below -1 the slope of the link has no bound")
 
@@ -157,7 +165,10 @@ def _polynomials(function: Callable[[float], float], intervals: tuple[float, flo
 
 @cache
 def _powers_of_chebyshev() -> ndarray:
-    """Return the coefficients of the Chebyshev polynomials, one per row; NumPy's conversion takes 3 ms for each link."""
+    """Return the coefficients of the Chebyshev polynomials, one per row.
+
+    They are computed once, because NumPy's conversion takes 3 ms for each link.
+    """
     out = np.zeros((DEGREE + 1, DEGREE + 1))
     for k in range(DEGREE + 1):
         out[k, : k + 1] = cheb2poly(np.eye(DEGREE + 1)[k, : k + 1])
@@ -258,20 +269,20 @@ class ProbabilityMap(ABC):
 
     @abstractmethod
     def _both(self, scores: ndarray) -> Probabilities:
-        """Return the probabilities of the positive and of the negative class, before the correction of the odds."""
+        """Return the probabilities of the positive and of the negative class, before the odds are corrected."""
 
     @abstractmethod
     def shifted(self, by: float) -> Self:
         """Return the same map for scores from which `by` has been subtracted."""
 
     def to_json(self) -> Any:
-        """Return the map as a dict of JSON types, which is read as `SavedMap`."""
+        """Return the map as a dict of JSON values, which is read as `SavedMap`."""
         return to_jsonable(self, SavedMap)
 
 
 @frozen
 class LinkMap(ProbabilityMap):
-    """The map to the link's probability at ``slope * score + offset``."""
+    """The map from a score to the probability of the link at ``slope * score + offset``."""
 
     link: Link
     slope: float
@@ -318,10 +329,23 @@ class IsotonicMap(ProbabilityMap):
 
 
 def probabilities_of_classes(maps: Sequence[ProbabilityMap], scores: ndarray, exclusive: bool) -> ndarray:
-    """Return the probability of each class, float64 of shape (n_samples, n_classes).
+    """Return the probability of each class, given the scores of each class against the rest.
 
-    Probabilities of classes that exclude each other are divided by their sum; if all of them are 0, each class gets the same
-    probability. Probabilities of topics are not normalised, because a row may have several topics or none.
+    Probabilities of classes that exclude each other are divided by their sum. If all of them are 0, each class gets the same
+    probability. If rows may have several classes, the probabilities are not normalised.
+
+    Parameters
+    ----------
+    maps : sequence of ProbabilityMap
+        The map of each class.
+    scores : ndarray of shape (n_samples, n_classes), float64
+        The scores of each class.
+    exclusive : bool
+        Whether classes exclude each other.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes), float64
     """
     each = np.column_stack([probability(scores[:, k])[:, 1] for k, probability in enumerate(maps)])
     if not exclusive:

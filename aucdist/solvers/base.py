@@ -1,4 +1,4 @@
-"""The loop that runs every solver: a solver yields rounds, the loop decides when to stop and records the history."""
+"""The loop that runs every solver. A solver yields rounds, and the loop decides when to stop and records the history."""
 
 import math
 import time
@@ -70,7 +70,7 @@ class Certificate:
     slack: float = 0.0
 
     def __repr__(self) -> str:
-        from aucdist.report.text import certificate_text  # text needs no solver, and a fit needs no text
+        from aucdist.report.text import certificate_text  # imported here, because fits do not need it
 
         return (
             f"<Certificate: the objective, {self.primal:.5g}, is {certificate_text(self.as_dict())} "
@@ -101,9 +101,9 @@ class Round:
     stuck : bool
         Whether rounding errors hide the next step from the solver.
     unsettled : bool
-        Whether the solver should go on even if the gap is small enough, because the weights are all 0.
+        Whether the solver should continue even if the gap is small enough, because all weights are 0.
     slack : float
-        As of `Certificate`.
+        As in `Certificate`.
     measures : mapping of str to float
         Further columns of the history.
     """
@@ -128,17 +128,19 @@ class Round:
 
     @property
     def relative_gap(self) -> float:
-        """The gap divided by the objective, both with the largest rounding errors; 1 if the bound is then of no use.
+        """The gap divided by the objective, both with the largest rounding errors.
 
-        No objective is below 0, so 0 is always a bound.
+        It is 1 if the lower bound is then not above 0.
+
+        No objective is below 0, so 0 is always a lower bound.
         """
         high, low = self.primal + self.primal_error, self.dual - self.dual_error
-        # The conditions are written so that NaN gives 1.
+        # The conditions are written such that NaN gives 1.
         return max(0.0, high - low) / high if low > 0.0 and math.isfinite(high) else 1.0
 
     @property
     def impossible(self) -> bool:
-        """Whether the values cannot be an objective and a lower bound on it, whatever the rounding."""
+        """Whether the values cannot be an objective and a lower bound on it, even with rounding errors."""
         error = self.rounding
         return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
@@ -149,7 +151,7 @@ Callback = Callable[[Record], None]
 
 @frozen
 class Solution:
-    """The weights, their certificate, how they were reached (a record per round), and the solver's last round."""
+    """The weights, their certificate, the record of each round, and the last round of the solver."""
 
     w: np.ndarray
     certificate: Certificate
@@ -159,20 +161,20 @@ class Solution:
 
     @property
     def history(self) -> pd.DataFrame:
-        """The rounds as a table, made when it is read: on small data making it takes a sixth of a fit."""
+        """The rounds as a table. It is created when it is read, because this takes a sixth of a fit to small data."""
         return as_table(self.records)
 
 
 def as_table(records: list[Record]) -> pd.DataFrame:
-    """Return records of the same names as a table."""
+    """Return records with the same keys as a table."""
     return pd.DataFrame({name: np.array([record[name] for record in records]) for name in records[0]})
 
 
 class Solver(BaseEstimator, ABC):
     """An algorithm and its own parameters, which an estimator takes as its `solver`.
 
-    For a new solver, write a subclass. It has what the solver can do, as the class attributes below; its parameters, as
-    keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`. A solver that can fit several
+    For a new solver, write a subclass. It defines `rounds`, the class attributes below, which say what the solver can do, and its
+    parameters, which are keywords of ``__init__`` and have a row each in `_parameter_constraints`. A solver that can fit several
     values of lam faster than one by one also defines ``path(blocks, **options)``. It returns an object whose ``rounds(lam)``
     starts from the solutions before, as `aucdist.pairs.cutting_planes.AllPairs` does.
 
@@ -231,15 +233,19 @@ class Solver(BaseEstimator, ABC):
         Parameters
         ----------
         *args
-            `lam`, above 0, and the start: None, which means zero, or weights.
+            `lam`, above 0, and the weights to start from, or None for zero.
         **kwargs
             The parameters of the estimator that define the objective, and the keywords that the class attributes name.
             ``class_weight`` has factors for the weights of negative and positive rows, and ``seed`` is the seed of
             everything that is drawn at random.
+
+        Yields
+        ------
+        Round
         """
 
     def check_parameters(self) -> None:
-        """Check the solver's own parameters.
+        """Check the parameters of the solver.
 
         Raises
         ------
@@ -254,7 +260,7 @@ class Solver(BaseEstimator, ABC):
         Raises
         ------
         InputError
-            For a combination that the solver cannot work with.
+            If the solver does not support this combination.
         """
 
 
@@ -264,7 +270,7 @@ def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
     Raises
     ------
     TypeError
-        If they minimise different objectives: another objective is another estimator.
+        If they minimise different objectives, because each objective has its own estimator.
     """
     if len({solver.objective for solver in solvers}) != 1:
         raise TypeError(f"{', '.join(solver.__name__ for solver in solvers)} minimise different objectives")
@@ -274,20 +280,24 @@ def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
     """Run a solver until its relative gap is at most `tol`, its gradient is 0, or its passes are used up.
 
-    BLAS has one thread meanwhile: see `aucdist.engine.steps`.
+    Meanwhile, BLAS has one thread: see `aucdist.engine.steps`.
 
     Parameters
     ----------
     rounds : iterator of Round
         The rounds of a solver. A solver that stops by itself has taken all its steps. If the objective is not finite, the
-        solver has diverged, and the previous round is the result; the first round must be finite. The status is ``rounding``
+        solver has diverged, and the previous round is the result. The first round must be finite. The status is ``rounding``
         if the values of a round are impossible, or if its gap is no larger than its rounding errors and these exceed the
         tolerance.
     tol : float
-        On the relative gap.
+        The tolerance on the relative gap.
     callback : callable, optional
-        Called after each round with a copy of the history's newest row: round, passes, seconds, primal, dual, relative_gap, and
-        what the solver measures besides.
+        Called after each round with a copy of the newest row of the history: round, passes, seconds, primal, dual,
+        relative_gap, and further columns of the solver.
+
+    Returns
+    -------
+    Solution
 
     Raises
     ------

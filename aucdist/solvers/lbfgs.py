@@ -1,8 +1,8 @@
-"""L-BFGS (Liu & Nocedal, 1989): steps from the gradients of the last few points, for smooth objectives.
+"""L-BFGS (Liu & Nocedal, 1989) for smooth objectives: steps from the gradients of the last few points.
 
-Over a cone of signs the steps are projected: weights that are 0 and would leave the cone stay there, the others take the step of
-L-BFGS in their own gradient, and what a step would take beyond 0 ends at 0 (two-metric projection, after Bertsekas, "Projected
-Newton methods for optimization problems with simple constraints", SIAM J. Control Optim. 20, 1982).
+Over a cone of signs, the steps are projected. Weights that are 0 and would leave the cone stay at 0. The others take the step
+of L-BFGS in their own gradient, and stop at 0 if the step would change their sign (two-metric projection, after Bertsekas,
+"Projected Newton methods for optimization problems with simple constraints", SIAM J. Control Optim. 20, 1982).
 """
 
 from collections import deque
@@ -28,14 +28,14 @@ MAX_TRIES = 40
 
 @frozen
 class Point:
-    """Weights, the objective there, and its gradient."""
+    """Weights, the value of the objective there, and its gradient."""
 
     w: ndarray
     value: float
     gradient: ndarray
 
     def better_than(self, other: "Point") -> bool:
-        """Return whether the value is lower, or equal and the gradient shorter.
+        """Return whether the value is lower, or equal with a shorter gradient.
 
         Close to a minimum, the value no longer changes in any digit, while the gradient still changes in half of its digits.
         If each point is better than the last, no point occurs twice, so a descent ends.
@@ -57,14 +57,17 @@ class Curvature:
         return not self._pairs
 
     def remember(self, before: Point, after: Point) -> None:
-        """Store a step. The product is positive where Wolfe's conditions hold at its end."""
+        """Store a step. Its product with the change of the gradient is positive if Wolfe's conditions hold at its end."""
         step, change = after.w - before.w, after.gradient - before.gradient
         product = float(step @ change)
         if product > 0.0:
             self._pairs.append((step, change, product))
 
     def direction(self, gradient: ndarray) -> ndarray:
-        """Return minus the inverse times the gradient; before the first step minus the gradient, of length 1."""
+        """Return minus the inverse of the Hessian times the gradient.
+
+        Before the first step, return minus the gradient, of length 1.
+        """
         if not self._pairs:
             return -gradient / np.linalg.norm(gradient)
         direction, parts = -gradient, []
@@ -82,10 +85,10 @@ class Curvature:
 def line_search(
     evaluate: Callable[[ndarray], Point], start: Point, direction: ndarray, signs: ndarray | None = None
 ) -> tuple[Point, int]:
-    """Return a point along the direction where Wolfe's conditions hold, and how many were tried.
+    """Return a point along a direction at which Wolfe's conditions hold, and the number of points that were tried.
 
-    The step is 1 at first, and is doubled or bisected (Lewis & Overton, 2013). If rounding hides every better point, the start is
-    returned. With signs, the points are projected on their cone, and the conditions are evaluated along the step to
+    The step is 1 at first, and is then doubled or bisected (Lewis & Overton, 2013). If rounding hides every better point, the
+    start is returned. With signs, the points are projected onto their cone, and the conditions are evaluated along the step to
     the projected point.
     """
     slope = float(start.gradient @ direction)
@@ -104,7 +107,7 @@ def line_search(
             high = step
         elif point.gradient @ direction_there < CURVATURE_CONDITION * slope:
             low = step
-        else:  # if values agree to the last digit, both conditions can hold at a point that is no better
+        else:  # if values are equal to the last digit, both conditions can hold at a point that is not better
             return point if point.better_than(start) else best, n_tries
         step = 0.5 * (low + high) if high < np.inf else 2.0 * low
     return best, MAX_TRIES
@@ -113,9 +116,9 @@ def line_search(
 def descend(
     evaluate: Callable[[ndarray], Point], point: Point, signs: ndarray | None = None
 ) -> Iterator[tuple[Point, int]]:
-    """Yield a point and then better ones, each with the number of points that were evaluated to find it.
+    """Yield a point and then better points, each with the number of points that were evaluated to find it.
 
-    It ends where rounding hides every better point, or no weight may move within the cone of the signs.
+    The iterator ends if rounding hides every better point, or if no weight may move within the cone of the signs.
     """
     curvature, n_tries = Curvature(), 0
     while True:

@@ -1,10 +1,10 @@
-"""Bounds on the rounding errors of the values that a certificate is made of.
+"""Bounds on the rounding errors of the values of a certificate.
 
-First-order forward error analysis (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., chapters 3 and 4): a sum of
-k products, in any order, is off by at most ``k u / (1 - k u)`` times the sum of the products' absolute values, u = 2**-53. The
-sums here are over the values of a row (scores) or over rows (losses, gradients), and the absolute values are bounded by each
-column's largest one. Where coefficients are running sums of weights, those have relative errors of the same kind, since no
-weight is negative, and the numbers of terms add up.
+They are first-order forward error bounds (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., chapters 3 and 4).
+The error of a sum of k products, in any order, is at most ``k u / (1 - k u)`` times the sum of the products' absolute values,
+where u = 2**-53. The sums here are over the values of a row (scores) or over rows (losses, gradients). The absolute values are
+bounded by the largest one of each column. Coefficients that are running sums of weights have relative errors of the same kind,
+because no weight is negative. Then the numbers of terms add up.
 """
 
 import numpy as np
@@ -25,14 +25,14 @@ EXTRA_OPERATIONS = 16
 
 @frozen
 class Rounding:
-    """The sizes of the rows that the bounds on rounding errors depend on.
+    """The sizes of the rows on which bounds on rounding errors depend.
 
     Attributes
     ----------
     largest : ndarray of shape (n_features,), float64
         The largest absolute value of each column.
     over_columns, over_rows : float
-        Relative errors of sums over the values of a row, and of sums over rows.
+        The relative errors of sums over the values of a row, and of sums over rows.
     """
 
     largest: ndarray
@@ -41,7 +41,7 @@ class Rounding:
 
     @classmethod
     def of(cls, blocks: Blocks, running: int = 0) -> "Rounding":
-        """Return what is known of these rows; their columns' ranges are looked up, or found by one reduction.
+        """Return the sizes of the rows of blocks. The ranges of their columns are known, or are computed by one reduction.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class Rounding:
 
     @classmethod
     def of_ones(cls, blocks: Blocks) -> "Rounding":
-        """Return the same for rows of a square matrix whose values are at most 1."""
+        """Return the sizes for the rows of a square matrix whose values are at most 1."""
         n = blocks.n_samples
         return cls(np.ones(n), 0.5 * EPS * (n + EXTRA_OPERATIONS), 0.5 * EPS * _depth(blocks))
 
@@ -72,7 +72,7 @@ class Rounding:
         return 0.5 * EPS * (len(w) + EXTRA_OPERATIONS) * penalty
 
     def pair_hinge(self, w: ndarray, hinge: float, score_error: float | None = None) -> float:
-        """Return a bound on the error of a mean of hinges over pairs, the difference of two running sums for each row.
+        """Return a bound on the error of a mean of hinges over pairs, which for each row is a difference of two running sums.
 
         Parameters
         ----------
@@ -91,19 +91,19 @@ class Rounding:
         Parameters
         ----------
         total : float
-            What the coefficients' absolute values add up to.
+            The sum of the absolute values of the coefficients.
         extra : int
-            Terms of a sum of such sums.
+            The number of terms, if such sums are added up.
         """
         return ((self.over_rows + 0.5 * EPS * extra) * total) * self.largest
 
     def half_square(self, v: ndarray, error: ndarray) -> float:
-        """Return a bound on the error of ``v.v / 2`` where the entries of v are off by at most `error`."""
+        """Return a bound on the error of ``v.v / 2`` if the errors of the entries of v are at most `error`."""
         return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + EXTRA_OPERATIONS) * float(v @ v)
 
 
 def _depth(blocks: Blocks) -> int:
-    """Return how many terms a sum over rows has: those of a block, then those of all blocks."""
+    """Return the number of terms of a sum over rows: those of a block, plus those of a sum over blocks."""
     cells = MAX_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
     return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + EXTRA_OPERATIONS
 

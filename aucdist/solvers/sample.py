@@ -1,11 +1,11 @@
 """Start fits to large data at the minimum over a sample, which costs little and is near the minimum over all rows.
 
-Rows are drawn by their ids, from each class separately, so that the sample does not depend on how the rows lie in blocks. A
-row of the sample has its weight divided by the share drawn of its class: the objective of the sample estimates that of all rows.
+Rows are drawn by their ids, from each class separately, so that the sample does not depend on the blocks. The weight of a row
+of the sample is divided by the share of its class that is drawn, so that the objective of the sample estimates that of all
+rows.
 
-Where pairs are within groups, whole groups are drawn by their numbers, and rows keep their weights: a sample of the rows of
-a small group would contain almost no pairs.
-"""
+If pairs are within groups, whole groups are drawn by their numbers, and rows keep their weights. A sample of the rows of a
+small group would contain almost no pairs."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -46,12 +46,12 @@ IDS_AT_ONCE = 2**14
 def solve_on_sample(
     blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float, n_groups: int | None = None
 ) -> tuple[Round | None, int]:
-    """Return the solution over a sample, to start from, and what it cost.
+    """Return the solution over a sample, to start from, and the number of passes that it took.
 
     Parameters
     ----------
     rounds : callable
-        ``rounds(sample)`` is the solver on the sample, or None if its solution would not be a good start.
+        ``rounds(sample)`` returns the rounds of the solver on the sample, or None if its solution would not be a good start.
     tol : float
         The tolerance on the relative gap over the sample.
     n_groups : int, optional
@@ -63,7 +63,7 @@ def solve_on_sample(
         The last round; None if there is none, if the data are not large, or if a sample would have more features than rows of
         a class, or fewer groups than `MIN_GROUPS`.
     passes : int
-        The cost in passes over all rows: one to draw, and the passes over the sample by its share of the rows.
+        The number of passes over all rows: one for drawing, plus the passes over the sample times its share of the rows.
     """
     if blocks.n_samples < MIN_ROWS_TO_SAMPLE or rows_per_class(blocks) < blocks.n_features:
         return None, 0
@@ -83,7 +83,7 @@ def rows_per_class(blocks: Blocks) -> float:
 
 
 def share_of_groups(blocks: Blocks) -> float:
-    """Return the share of the groups to draw, so that there are as many rows as of two classes."""
+    """Return the share of the groups to draw, such that the sample has as many rows as two classes would."""
     return min(2.0 * rows_per_class(blocks) / blocks.n_samples, 1.0)
 
 
@@ -96,7 +96,7 @@ def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
 
 
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
-    """Return a number in [0, 1) for each id, which depends on the id and the seed alone."""
+    """Return a number in [0, 1) for each id, which depends only on the id and the seed."""
     out = np.empty(len(ids))
     for first in range(0, len(ids), IDS_AT_ONCE):
         chunk = slice(first, first + IDS_AT_ONCE)
@@ -105,19 +105,19 @@ def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
 
 
 def draw_from_block(block: Block, shares: tuple[float, float]) -> Summary:
-    """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
+    """Return the rows of the block that are in the sample. `shares` are those of negatives and positives; 1 or more draws all."""
     weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
     drawn = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
     return [replace(block.take(drawn), weight=weight[drawn] / np.minimum(share[drawn], 1.0))]
 
 
 def draw_groups(block: Block, share: float) -> Summary:
-    """Return the block's rows of the groups that are drawn, this share of all."""
+    """Return the rows of the block whose groups are drawn. `share` is the share of the groups."""
     assert block.group is not None
     uniform = uniforms(block.group, SEED)
     return [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]
 
 
 def noise(drawn: Block) -> float:
-    """Return the variance of a gradient over the sample with a loss of slope 1: weights fit noise if lam is smaller."""
+    """Return the variance of a gradient over the sample, for a loss of slope 1. If lam is smaller, the weights fit noise."""
     return float(row_squares(drawn.rows).sum()) / drawn.n_samples**2

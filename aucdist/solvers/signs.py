@@ -1,8 +1,8 @@
 """Constrain the signs of weights, so that a model rises or falls in some of its features: the minimum over a cone.
 
-Over the cone C of given signs ``w = proj(v / lam)`` minimises ``lam/2 |w|^2 - v.w``, and the minimum is ``-lam/2 |w|^2``, since w
-is orthogonal to the part that the projection removes. So a bound from a linear lower model of the loss keeps its formula.
-"""
+A cone is the set of weights that have given signs. Over a cone, ``w = proj(v / lam)`` minimises ``lam/2 |w|^2 - v.w``, and the
+minimum is ``-lam/2 |w|^2``, because w is orthogonal to the part that the projection removes. So the formula of a bound from a
+linear lower model of the loss does not change."""
 
 import numpy as np
 from numpy import ndarray
@@ -15,7 +15,7 @@ MAX_ROUNDS = 200
 
 
 def project_onto_cone(w: ndarray, signs: ndarray | None) -> ndarray:
-    """Return the weights of these signs that are nearest to w; zeros have no sign bit.
+    """Return the weights with these signs that are nearest to w. Zeros are 0.0 and never -0.0.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def project_onto_cone(w: ndarray, signs: ndarray | None) -> ndarray:
 
 
 def outside(slope: ndarray, signs: ndarray | None) -> ndarray:
-    """Return the sizes of the entries of the negative slope, projected on the cone: float64 of shape (n,)."""
+    """Return the absolute values of the entries of the negative slope after projection onto the cone: float64 of shape (n,)."""
     return np.abs(project_onto_cone(-slope, signs))
 
 
