@@ -1,4 +1,4 @@
-"""Blocks: some rows of a data set in memory, in the form that the kernels read; and sums over rows of any layout."""
+"""Blocks, which are some rows of a data set in memory, in the form that the kernels read; and sums over rows of any layout."""
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -38,20 +38,20 @@ class Block:
     y : ndarray of shape (n_samples,), int8
         Labels, -1 or +1. A block with one class or no rows is legal.
     row_id : ndarray of shape (n_samples,), int64
-        The row's number in the whole data set: it decides folds and splits, wherever the row lies.
+        The number of each row in the whole data set. It decides folds and splits, whatever block the row is in.
     weight : ndarray of shape (n_samples,), float64, or None
         Sample weights; None means one each.
     index : int
-        The block's number in its data set. Summaries merge in this order, and seeds are drawn from it.
+        The number of the block in its data set. Summaries are merged in this order, and seeds depend on it.
     group : ndarray of shape (n_samples,), int64, or None
-        Rows with the same number are of one group, such as a user's or a query's, in whatever blocks they lie. Where there are
-        groups a pair is two rows of one group (`aucdist.pairs.groups`).
+        Rows with the same number, in whatever blocks, belong to one group, such as a user or a query. A pair is then two rows
+        of one group (`aucdist.pairs.groups`).
     grade : ndarray of shape (n_samples,), float64, or None
-        The relevance of each row, where it has more than two values; `y` is then +1 above the lowest of all.
+        The relevance of each row, if it has more than two values. `y` is then +1 for rows above the lowest grade.
     cost : ndarray of shape (n_samples,), float64, or None
-        What a wrong decision on each row costs, at least 0. Fits do not use it; thresholds do (`aucdist.metrics.decisions`).
+        The cost of a wrong decision on each row, at least 0. Thresholds use it (`aucdist.metrics.decisions`), but fits do not.
     code : ndarray of shape (n_samples,), int32, or None
-        Where each class is fitted against the rest: the number of the row's set of classes, see
+        If each class is fitted against the rest, the number of the row's set of classes: see
         `aucdist.data.label_sets.LabelSets`. `y` is then not used.
 
     Examples
@@ -85,7 +85,7 @@ class Block:
         index: int = 0,
         **row_columns: ndarray | None,
     ) -> "Block":
-        """Make a block from a matrix and labels, copying only what has the wrong form.
+        """Make a block from a matrix and labels. Only arrays of another type or layout are copied.
 
         Parameters
         ----------
@@ -94,9 +94,13 @@ class Block:
         y : array of shape (n_samples,)
             Labels, -1 or +1.
         row_id, index
-            As the attributes; ``row_id`` defaults to 0, 1, 2, ...
+            As the attributes. By default, ``row_id`` is 0, 1, 2, ...
         **row_columns
-            Those of `ROW_COLUMNS` that there are.
+            Further attributes with a value for each row, as in `ROW_COLUMNS`.
+
+        Returns
+        -------
+        Block
 
         Raises
         ------
@@ -167,7 +171,7 @@ class Block:
         Raises
         ------
         InputError
-            If they are codes: their matrix may be many times as large (`aucdist.data.block.matrix_of`).
+            If the rows are codes, because their matrix may be many times as large (`aucdist.data.block.matrix_of`).
         """
         if isinstance(self.rows, BinRows):
             raise InputError(
@@ -179,16 +183,16 @@ class Block:
         return self.rows.values
 
     def weights(self) -> ndarray:
-        """Return the sample weights, which are ones if none were given."""
+        """Return the sample weights. They are ones if the block has no weights."""
         return np.ones(self.n_samples) if self.weight is None else self.weight
 
     def take(self, chosen: ndarray, *, index: int = 0) -> "Block":
-        """Return the block of the rows `chosen` (positions or a mask), in that order."""
+        """Return a block of the rows `chosen`, which are positions or a mask, in that order."""
         chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return replace(self, rows=rows_at(self.rows, chosen), index=index, **self._labels(chosen))
 
     def between(self, start: int, stop: int, *, index: int = 0) -> "Block":
-        """Return the block of the rows from position `start` up to `stop`, without copying their features."""
+        """Return a block of the rows from position `start` up to `stop`. Their features are not copied."""
         at = slice(start, stop)
         if isinstance(self.rows, BinRows):
             rows: Rows = BinRows(self.rows.codes[at], self.rows.basis)
@@ -218,7 +222,7 @@ class Block:
 
 
 class Columns:
-    """The columns of a block, by their numbers: ``Columns(block)[j]``; sparse rows are sorted by columns once."""
+    """The columns of a block, by their numbers, as in ``Columns(block)[j]``. Sparse rows are sorted by columns once."""
 
     def __init__(self, block: Block):
         X: Any = block.X
@@ -234,12 +238,12 @@ EachBlock = Callable[[Callable[[Block], Any]], Iterable[Any]]
 
 
 def each_of(blocks: Iterable[Block]) -> EachBlock:
-    """Return a function that calls another one on each of these blocks."""
+    """Return a function that calls another function on each of these blocks."""
     return lambda function: map(function, blocks)
 
 
 def as_rows(X: Any) -> Rows:
-    """Return X in the form the kernels read: C-contiguous dense, or CSR with int32 indices and int64 offsets."""
+    """Return X in the form that kernels read: C-contiguous dense, or CSR with int32 indices and int64 offsets."""
     if sp.issparse(X):
         csr = X.tocsr()
         if not csr.has_canonical_format:
@@ -257,7 +261,7 @@ def as_rows(X: Any) -> Rows:
 
 
 def unmasked(X: Any) -> Any:
-    """Return rows with NaN for masked entries, because scikit-learn would use the values below the mask."""
+    """Return rows with NaN for masked entries. Otherwise, scikit-learn would use the values below the mask."""
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
         return np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     return X
@@ -293,16 +297,16 @@ def rows_at(rows: Rows, positions: ndarray) -> Rows:
         return BinRows(rows.codes.take(positions, axis=0), rows.basis)
     if isinstance(rows, CsrRows):
         return as_rows(as_csr(rows)[positions])
-    return DenseRows(rows.values.take(positions, axis=0))  # several times faster than indexing
+    return DenseRows(rows.values.take(positions, axis=0))  # `take` is several times as fast as indexing
 
 
 def concatenate_columns(parts: Iterable[tuple[ndarray | None, ...]]) -> tuple[Any, ...]:
-    """Concatenate the columns of the blocks; None if the blocks do not have the column."""
+    """Concatenate a column of blocks, or return None if the blocks do not have it, for each of several columns."""
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
 
 
 def stacked(blocks: Sequence[Block]) -> Block:
-    """Return the rows of blocks of one layout as one block, below each other, with their ids and weights."""
+    """Return the rows of blocks with the same layout as one block, with their ids and weights."""
     if len(blocks) == 1:
         return blocks[0]
     weighted = any(block.weight is not None for block in blocks)
@@ -326,7 +330,8 @@ def stacked(blocks: Sequence[Block]) -> Block:
 def into_blocks(block: Block, n_blocks: int) -> list[Block]:
     """Divide the rows among blocks, each class separately, so that every block gets its share of positives.
 
-    The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.
+    The row numbered r within its class goes to block r mod n_blocks, and rows keep their order. With one block, the rows do not
+    change.
     """
     dealt = np.empty(block.n_samples, dtype=np.int64)
     for label in (-1, 1):
@@ -338,10 +343,13 @@ def into_blocks(block: Block, n_blocks: int) -> list[Block]:
 
 
 def _cached_matrix(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Cache what a function makes of a basis. Each Newton step needs it, and making it can take longer than the step."""
+    """Cache the matrix that a function computes from a basis.
+
+    Each Newton step needs it, and computing it may take longer than the step.
+    """
 
     def made(basis: CodeBasis, *options: Any) -> Any:
-        """Return what the function makes of a basis, from the cache if it was made before; the cache ends with the basis."""
+        """Return the matrix of a basis, from the cache if it was computed before. The cache ends with the basis."""
         key = id(basis.values), make, *options
         if key not in _MATRIX_CACHE:
             weakref.finalize(basis.values, _MATRIX_CACHE.pop, key, None)
@@ -358,7 +366,7 @@ def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
     starts, widths = (np.repeat(values, np.diff(basis.starts)) for values in (basis.starts[:-1], basis.widths))
     rows, columns = np.divmod(cells - starts, np.maximum(widths, 1))
     matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (len(cells), basis.n_features))
-    # Running sums over a grid of cells, along its rows and then down its columns. Codes of width 0 are not summed.
+    # The running sums over a grid of cells go along its rows and then down its columns. Codes of width 0 are not summed.
     for before, stride in ((columns, np.minimum(widths, 1)), (np.where(widths, rows, 0), widths)):
         ends = np.append(0, np.cumsum(before + 1))
         steps = np.arange(ends[-1]) - np.repeat(ends[1:] - 1, before + 1)  # -before, ..., 0
@@ -371,8 +379,8 @@ def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
 def _change_basis(basis: CodeBasis, function: Callable[[ndarray], ndarray]) -> CodeBasis:
     """Apply a function with f(0) = 0 to all values of a basis, and return the new basis.
 
-    A step from 0 to a value becomes one to the function of that value. Only codes of one feature have a basis function with
-    several steps, whose heights are the differences of the function between them.
+    A step from 0 to a value becomes a step to the function of that value. Only codes of one feature have a basis function with
+    several steps. Its new steps are the differences of the function between the old values.
     """
     values, columns = function(basis.values), basis.columns
     summed = np.repeat(np.repeat(basis.widths > 0, np.diff(basis.starts)), np.diff(basis.offsets))
@@ -436,9 +444,11 @@ def outer_products(rows: BinRows, coefs: ndarray, *, centred: bool = False) -> n
     Parameters
     ----------
     rows : BinRows
+        The rows x_i.
     coefs : ndarray of shape (n_samples,), float64
+        The coefficients.
     centred : bool, default=False
-        Subtract from x_i the mean weighted by the coefficients.
+        Whether to subtract from each x_i the mean that is weighted by the coefficients.
     """
     cells = _moments_of_cells(rows, coefs)
     if centred and (total := coefs.sum()) != 0.0:
@@ -452,10 +462,8 @@ def pair_moments(rows: BinRows, low: ndarray, high: ndarray, weights: ndarray, p
 
     Parameters
     ----------
-    rows : BinRows
-        Which rows are partners, as in `aucdist.kernels.codes.window_moments`.
-    low, high, weights : ndarray
-        Which rows are partners, as in `aucdist.kernels.codes.window_moments`.
+    rows, low, high, weights
+        The rows, and which of them are partners, as in `aucdist.kernels.codes.window_moments`.
     pair_weights : ndarray of shape (n_samples,), float64
         The weight of each row's pairs.
     """

@@ -1,4 +1,4 @@
-"""Statistics of columns that merge over blocks: ranges, means, spreads and medians, and the values that replace missing ones.
+"""Statistics of columns that can be merged over blocks: ranges, means, spreads and medians, and the values that replace missing ones.
 
 The ranges are used to shift columns that are far from 0 and to bound rounding errors.
 """
@@ -33,9 +33,9 @@ class ColumnRanges:
     Parameters
     ----------
     low, high : ndarray of shape (n_features,), float64
-        Values that a sparse row does not store are 0 and count as well. Without any row: inf and -inf.
+        Values that a sparse row does not store count as 0. Without any row, they are inf and -inf.
     width : int
-        The most values that a row has: n_features, or the most that a sparse row stores.
+        The largest number of values of a row: n_features, or the largest number that a sparse row stores.
     """
 
     low: ndarray
@@ -48,17 +48,17 @@ class ColumnRanges:
 
     @classmethod
     def of(cls, rows: Rows, weight: ndarray | None = None) -> "ColumnRanges":
-        """Return the ranges of the values that are not missing; one reading of the rows.
+        """Return the ranges of the values that are not missing, by reading the rows once.
 
         Parameters
         ----------
         rows : Rows
         weight : ndarray of shape (n_samples,), optional
-            Rows of weight 0 do not count; by default all do.
+            Rows of weight 0 do not count. By default, all rows do.
         """
         d = n_columns(rows)
         if isinstance(rows, BinRows):
-            # These ranges are valid for any codes: a value is a sum over some of the cells in which the column occurs.
+            # These ranges are valid for any codes, because a value is a sum over some of the cells in which the column occurs.
             basis = rows.basis
             parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), d) for sign in (-1.0, 1.0)]
             return cls(-parts[0], parts[1], len(basis.offsets) - 1 + rows.codes.shape[1])
@@ -99,7 +99,7 @@ class Means:
     count : ndarray of shape (n_features,), int64
         The number of values that are not missing. Zeros that CSR rows omit are counted.
     mean : ndarray of shape (n_features,), float64
-        0 where there is no value.
+        The mean of these values. It is 0 if there are none.
     """
 
     count: ndarray
@@ -108,7 +108,7 @@ class Means:
     def __add__(self, other: "Means") -> "Means":
         count = self.count + other.count
         fraction = other.count / np.maximum(count, 1)
-        # does not subtract the means, which might overflow
+        # The difference of the means is not computed, because it might overflow.
         return Means(count, self.mean * (1.0 - fraction) + other.mean * fraction)
 
     @classmethod
@@ -120,7 +120,7 @@ class Means:
             x, column = rows.values[present].astype(np.float64), rows.indices[present]
             count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
             mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d)
-            # the type is int64 if there are no values
+            # Without values, the type would be int64.
             return cls(count, mean.astype(np.float64))
         total = cls(np.zeros(d, dtype=np.int64), np.zeros(d))
         for x in _chunks(rows):
@@ -148,10 +148,10 @@ class Moments:
         The number of rows, or the sum of their weights.
     mean : ndarray of shape (n_features,)
     scatter : ndarray
-        The sum of squared distances to the mean, of shape (n_features,); or of the outer products of the centred rows, of
+        The sum of squared distances to the mean, of shape (n_features,), or the sum of the outer products of the centred rows, of
         shape (n_features, n_features).
     ranges : ColumnRanges
-        Empty where nobody needs them.
+        The ranges of the columns, or empty arrays if they are not needed.
     """
 
     weight: float
@@ -173,7 +173,7 @@ class Moments:
     @property
     def deviation(self) -> ndarray:
         """The standard deviation of each column, of shape (n_features,); 1 if all its values are equal."""
-        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
+        # The values themselves are compared, because by rounding a constant column may have a variance slightly above 0.
         return np.where(self.ranges.constant, 1.0, np.sqrt(self.scatter / self.weight))
 
 
@@ -192,23 +192,26 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
         return Moments(n, mean, m2, ranges)
     for x in _chunks(rows):
         mean = x.mean(axis=0)
-        total += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
+        # The ranges of all rows have been computed before.
+        total += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)
     return total
 
 
 @frozen
 class Medians:
-    """A histogram of each column over cells of equal relative width. Histograms merge by ``+`` in any order.
+    """A histogram of each column over intervals of equal relative width. Histograms can be merged by ``+`` in any order.
 
-    A cell holds the floats that agree in sign, exponent and the first `KEPT_BITS` bits behind the point. Only cells that
-    occur are stored: a column rarely has more than some thousands.
+    An interval, called a cell, has the floats that agree in sign, exponent and the first `KEPT_BITS` bits of the fraction. Only
+    cells that occur are stored. A column rarely has more than some thousands.
 
     Parameters
     ----------
     cell : ndarray of shape (n_cells,), int64
-        Column times `N_KEYS` plus the number of the cell in the order of the reals; ascending.
+        The number of the column times `N_KEYS`, plus the number of the cell in the order of the reals, ascending.
     count : ndarray of shape (n_cells,), int64
+        The number of values in each cell.
     n_features : int
+        The number of columns.
     """
 
     cell: ndarray
@@ -226,7 +229,7 @@ class Medians:
         """Return the histograms of a block's rows."""
         rows, d = block.rows, block.n_features
         zeros, step = np.zeros(d, dtype=np.int64), max(1, VALUES_AT_ONCE // max(1, d))
-        if isinstance(rows, CsrRows):  # zeros that are not stored
+        if isinstance(rows, CsrRows):  # zeros that are not stored are added
             zeros, step = n_rows(rows) - np.bincount(rows.indices, minlength=d), VALUES_AT_ONCE
         with_zeros = np.flatnonzero(zeros)
         cells_of_all = cls(_cell_of_key(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
@@ -242,7 +245,7 @@ class Medians:
         return cells_of_all
 
     def fill(self) -> ndarray:
-        """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); NaN if it has no value."""
+        """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`). It is NaN if the column has no value."""
         filled, column = np.full(self.n_features, np.nan), self.cell // N_KEYS
         edges = np.searchsorted(column, np.arange(self.n_features + 1))
         for j in range(self.n_features):
@@ -251,7 +254,7 @@ class Medians:
             if len(below):
                 n = below[-1]
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
-                # The bits of the number in the cell that is nearest to zero.
+                # These are the bits of the number in the cell that is nearest to zero.
                 key = self.cell[column_bins][middle] % N_KEYS - N_KEYS // 2
                 filled[j] = (np.sign(key) * (np.abs(key) << DROPPED_BITS).view(np.float64)).mean()
         return filled
@@ -265,16 +268,16 @@ def _cell_of_key(column: ndarray, key: ndarray) -> ndarray:
 
 
 def first_missing(rows: Rows) -> tuple[int, int] | None:
-    """Return the row and the column of the first missing value; None if no value is missing."""
+    """Return the row and the column of the first missing value, or None if no value is missing."""
     if not has_missing(rows):
         return None
     return entry_at(rows, int(np.argmax(np.isnan(rows.values.reshape(-1)))))
 
 
 def check_finite(rows: Rows, first: int, *, may_miss: bool) -> None:
-    """Raise an InputError unless all values are finite, or missing if `may_miss`.
+    """Raise an InputError unless all values are finite. If `may_miss` is true, values may also be missing.
 
-    The error names the row and the column of the first invalid value. `first`: the number of the first row.
+    The error names the row and the column of the first invalid value, where rows are counted from `first`.
     """
     unsound = np.isinf(rows.values) if may_miss else ~np.isfinite(rows.values)
     if unsound.any():
@@ -287,7 +290,7 @@ def check_finite(rows: Rows, first: int, *, may_miss: bool) -> None:
 
 
 def entry_at(rows: Rows, k: int) -> tuple[int, int]:
-    """Return row and column of the k-th stored value."""
+    """Return the row and the column of the k-th stored value."""
     if isinstance(rows, CsrRows):
         return int(np.searchsorted(rows.offsets, k, "right")) - 1, int(rows.indices[k])
     row, column = divmod(k, rows.values.shape[1])
@@ -297,7 +300,8 @@ def entry_at(rows: Rows, k: int) -> tuple[int, int]:
 def has_missing(rows: Rows) -> bool:
     """Return whether a value is missing."""
     with np.errstate(over="ignore", invalid="ignore"):
-        suspect = np.isnan(rows.values.sum())  # avoids an array of flags; infinite values may also sum to NaN
+        # The sum avoids an array of flags. The sum of infinite values may also be NaN.
+        suspect = np.isnan(rows.values.sum())
     return bool(suspect) and bool(np.isnan(rows.values).any())
 
 

@@ -31,28 +31,29 @@ def category_features(categories: Mapping[str, Iterable[str]]) -> dict[str, tupl
 
 @dataclass(frozen=True)
 class Schema:
-    """The names of columns, categories and classes: enough to encode new rows like the training rows.
+    """The names of columns, categories and classes, from which new rows can be encoded like the training rows.
 
     Attributes
     ----------
     feature_names : tuple of str
-        One for each column of X. The column of a category is called ``column=category``.
+        The name of each column of X. The column of a category is called ``column=category``.
     label : str
-        Name of the label column; empty where the format has none.
+        The name of the label column. It is empty if the format has none.
     positive, negative : tuple of str
-        The classes that stand for +1 and for -1, in the spelling of `aucdist.data.labels.class_name`.
+        The classes with the labels +1 and -1, in the spelling of `aucdist.data.labels.class_name`.
     categories : dict of str to tuple of str
-        For each categorical column its categories, in the order of their features.
+        The categories of each categorical column, in the order of their features.
     hashed : dict of str to int
-        For each hashed column the number of its features, which are called ``column#number``.
+        The number of features of each hashed column. The features are called ``column#number``.
     dates : dict of str to tuple of str
-        For each column of dates the parts that are its features, which are called ``column.part``.
+        The parts of each column of dates that are its features, which are called ``column.part``.
     classes : tuple of str
-        Where each class is fitted against the rest: all of them, of which the first is `positive` here. Else empty.
+        All classes, if each class is fitted against the rest. The first one is `positive` then. Otherwise empty.
     topics : bool
         Whether a row may have several of `classes`, or none.
     sets : tuple of tuple of int
-        With `topics` the distinct sets that rows have, as positions in `classes`: `aucdist.data.label_sets.LabelSets`.
+        With `topics`, the distinct sets of classes that rows have, as positions in `classes`:
+        `aucdist.data.label_sets.LabelSets`.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -69,11 +70,11 @@ class Schema:
     sets: tuple[tuple[Count, ...], ...] = ()
 
     def columns(self) -> list[str]:
-        """Return the columns that the features are made of, in their order."""
+        """Return the columns from which the features are made, in their order."""
         return list(self.by_column())
 
     def by_column(self) -> dict[str, dict[int, Any]]:
-        """Return for each column the positions of its features with their category, number or part, or None."""
+        """Return for each column the positions of its features, each with its category, number or part, or None."""
         made: dict[str, Any] = {**category_features(self.categories)}
         made |= {f"{name}.{part}": (name, part) for name, date_parts in self.dates.items() for part in date_parts}
         made |= {f"{name}#{i}": (name, i) for name, n in self.hashed.items() for i in range(n)}
@@ -90,7 +91,10 @@ class Schema:
         return replace(self, feature_names=kept, dates={name: parts for name, parts in dates.items() if parts})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema as JSON values, without newer keys that are not needed, so that older versions can read it."""
+        """Return the schema as JSON values.
+
+        Newer keys are left out if they are not needed, so that older versions can read it.
+        """
         return {
             key: value
             for key, value in vars(self).items()
@@ -105,9 +109,9 @@ class Dataset:
     Attributes
     ----------
     block : Block
-        The rows; ``row_id`` counts them from 0 in the order of the files.
+        The rows. ``row_id`` numbers them from 0 in the order of the files.
     fingerprint : str
-        SHA-256 (hexadecimal) of the bytes as they are stored and of the options that decide how they are read.
+        The SHA-256 (hexadecimal) of the stored bytes and of the options that decide how they are read.
     """
 
     block: "Block"

@@ -22,11 +22,11 @@ class LabelSets:
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
-        Their names.
+        The names of the classes.
     members : csc_array of shape (n_sets, n_classes), bool
         Which classes are in each set.
     exclusive : bool
-        Whether a row has one class at most. Else it has any number of them: these are labels, or topics.
+        Whether a row has at most one class. Otherwise, a row may have any number of classes, as with labels or topics.
     """
 
     classes: ndarray
@@ -44,7 +44,7 @@ class LabelSets:
         Raises
         ------
         InputError
-            For more than 1 000 classes.
+            If there are more than 1,000 classes.
         """
         names = np.asarray(classes)
         check_number_of_classes([str(name) for name in names.tolist()])
@@ -59,7 +59,7 @@ class LabelSets:
         Y : ndarray or scipy sparse matrix or array of shape (n_samples, n_classes)
             An indicator matrix of zeros and ones.
         classes : array-like of shape (n_classes,), optional
-            By default 0, 1, 2, ...
+            The names of the classes. By default, they are 0, 1, 2, ...
 
         Returns
         -------
@@ -88,7 +88,7 @@ class LabelSets:
 
     @classmethod
     def of_schema(cls, schema: Schema) -> "LabelSets":
-        """Return the table of the rows of a schema with `classes`."""
+        """Return the table for rows whose schema has `classes`."""
         if not schema.topics:
             return cls.of_classes(schema.classes)
         rows = [k for members in schema.sets for k in members]
@@ -112,28 +112,36 @@ class LabelSets:
         return labels
 
     def only(self, classes: Sequence[int]) -> "LabelSets":
-        """Return the table restricted to some classes. Rows of other classes stay, with an empty set."""
+        """Return the table with some of the classes only. Rows of other classes stay, with an empty set."""
         at = np.asarray(classes, dtype=np.intp)
         return replace(self, classes=self.classes[at], members=self.members[:, at])
 
     def counts(self, numbers: ndarray) -> ndarray:
-        """Return the number of rows of each class, int64 of shape (n_classes,); `numbers` are those of their sets."""
+        """Return the number of rows of each class, int64 of shape (n_classes,), given the number of each row's set."""
         return np.asarray(self.members.T @ np.bincount(numbers, minlength=self.members.shape[0]), dtype=np.int64)
 
     def indicator(self, numbers: ndarray) -> ndarray:
-        """Return which classes rows have, bool of shape (n_samples, n_classes); `numbers` are those of their sets."""
+        """Return the classes of each row, bool of shape (n_samples, n_classes), given the number of each row's set."""
         return np.asarray(self.members.toarray()[numbers])
 
 
 def sets_of_topics(
     texts: Iterable[str], classes: Sequence[str], known: Sequence[tuple[int, ...]] = ()
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the sets that are `known`, followed by the other distinct sets of the rows, as positions in `classes`.
+    """Return the sets that are `known`, followed by other sets that rows have, as positions in `classes`.
 
     Parameters
     ----------
     texts : iterable of str
-        Classes with commas between them; those that are not among `classes` do not count.
+        The classes of rows, with commas between them. Classes that are not in `classes` are ignored.
+    classes : sequence of str
+        The names of the classes.
+    known : sequence of tuple of int
+        The sets that come first.
+
+    Returns
+    -------
+    tuple of tuple of int
     """
     positions = {name: k for k, name in enumerate(classes)}
     sets = {_set_of(text, positions) for text in texts}
@@ -146,17 +154,18 @@ def set_numbers(labels: Labels, schema: Schema, where: str) -> ndarray:
     Parameters
     ----------
     schema : Schema
-        With `classes`; with `topics`, with the sets of all rows.
+        A schema with `classes`. If it has `topics`, it has the sets of all rows.
     where : str
         Names the data in errors.
 
     Raises
     ------
     InputError
-        If a row has one class, and it is not among those of the schema.
+        If each row has one class, and a class is not in the schema.
     """
     if not schema.topics:
-        Labels(labels.class_numbers, labels.names).binary_labels(schema.classes, (), where)  # refuses other classes
+        # Raises an error for other classes.
+        Labels(labels.class_numbers, labels.names).binary_labels(schema.classes, (), where)
     positions = {name: k for k, name in enumerate(schema.classes)}
     table = np.zeros(len(labels.names), dtype=np.int32)
     number_of_set = {members: k for k, members in enumerate(schema.sets)}
@@ -171,7 +180,7 @@ def _set_of(text: str, positions: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def check_distinct(names: ndarray) -> None:
-    """Raise an InputError if two classes have one name."""
+    """Raise an InputError if two classes have the same name."""
     distinct, counts = np.unique([str(name) for name in names.tolist()], return_counts=True)
     if (counts > 1).any():
         raise InputError(

@@ -1,4 +1,4 @@
-"""Names of classes and numbers of groups: one spelling for each, and which classes are positive."""
+"""Names of classes and numbers of groups: a single spelling for each, and the choice of the positive classes."""
 
 import re
 import unicodedata
@@ -27,7 +27,7 @@ HEXADECIMAL = re.compile(r"\d+e\d+", re.IGNORECASE)
 
 
 class LabelWarning(UserWarning):
-    """Some classes have names that look like spellings of one class."""
+    """Warns that some classes have names that look like spellings of the same class."""
 
 
 @frozen
@@ -37,11 +37,11 @@ class Labels:
     Parameters
     ----------
     class_numbers : ndarray of shape (n_samples,), int
-        Positions in `names`.
+        The class of each row, as a position in `names`.
     names : tuple of str
-        Distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
+        The distinct classes, as `class_name` spells them. With `topics`, distinct lists of classes with commas between them.
     topics : bool
-        Whether a row may be of several classes, or of none.
+        Whether a row may have several classes, or none.
     """
 
     class_numbers: ndarray
@@ -50,16 +50,16 @@ class Labels:
 
     @classmethod
     def of(cls, class_numbers: ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
-        """Make labels from texts. Different texts may be one class, such as 1 and +1."""
+        """Make labels from strings. Different strings may stand for the same class, such as 1 and +1."""
         spelled = [class_name(text) for text in texts]
-        if topics:  # the classes in a list like ``ccat,c15``, in order
+        if topics:  # the classes in a list like ``ccat,c15`` are sorted
             lists = ({class_name(topic) for topic in text.split(",") if topic.strip()} for text in texts)
             spelled = [",".join(sorted(names)) or NO_TOPIC for names in lists]
         names, places = np.unique(np.array(spelled, dtype=object), return_inverse=True)
         return cls(places[class_numbers], tuple(names.tolist()), topics)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of rows of each of `names` that occurs."""
+        """Return the number of rows of each class that occurs."""
         return {
             name: n
             for name, n in zip(
@@ -74,14 +74,15 @@ class Labels:
         Parameters
         ----------
         positive, negative : iterable of str
-            By `class_name`. With `topics` one positive class is enough, and all other rows are negative.
+            The classes, as `class_name` spells them. With `topics`, a row with one positive class is positive, and all other
+            rows are negative.
         where : str
             Names the data in the error.
 
         Raises
         ------
         InputError
-            If a row's class is neither.
+            If the class of a row is neither positive nor negative.
         """
         if self.topics:
             classes = set(positive)
@@ -103,7 +104,7 @@ class Labels:
         Raises
         ------
         InputError
-            If one is not a number.
+            If a label is not a number.
         """
         return np.array([_grade(name, where) for name in self.names])[self.class_numbers]
 
@@ -137,7 +138,10 @@ def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[t
 
 
 def class_name(value: object) -> str:
-    """Return the one spelling of a class: text without blanks around it; numbers by value, so "+1" and 1.0 are "1"."""
+    """Return the single spelling of a class: a string without spaces around it.
+
+    Numbers are spelled by value, so "+1" and 1.0 are "1".
+    """
     text = str(value).strip()
     number = _number(text)
     if number is None:
@@ -151,10 +155,10 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     Parameters
     ----------
     counts : dict of str to int
-        Rows of each class, by `class_name`.
+        The number of rows of each class, as `class_name` spells it.
     positive : object
-        A class, several, or ``"minority"``: the class with the fewest rows, and of several such the last in order (+1 and
-        not -1).
+        A class, several classes, or ``"minority"``, the class with the fewest rows. Among classes with the same number of rows,
+        it is the last in order (+1 and not -1).
     where : str
         Names the data in the error.
 
@@ -212,14 +216,14 @@ def _counted(names: Iterable[str], counts: dict[str, int]) -> str:
 def choose_classes(
     counts: dict[str, int], chosen: Sequence[object] | None, where: str, *, topics: bool
 ) -> tuple[str, ...]:
-    """Return the classes that are fitted each against the rest, in order.
+    """Return the classes that are fitted against the rest, in order.
 
     Parameters
     ----------
     counts : dict of str to int
-        Rows of each class, by `class_name`.
+        The number of rows of each class, as `class_name` spells it.
     chosen : sequence or None
-        Some of the topics; by default all classes.
+        Some of the topics. None means all classes.
     where : str
         Names the data in the error.
     topics : bool
@@ -228,7 +232,7 @@ def choose_classes(
     Raises
     ------
     InputError
-        If there are fewer than three classes, or two topics; if they are too many; or if one that is chosen does not occur.
+        If there are fewer than three classes or two topics, there are too many of them, or a chosen one does not occur.
     """
     present = set(counts) - ({NO_TOPIC} if topics else set())
     names = present if chosen is None else {class_name(value) for value in chosen}
@@ -255,7 +259,7 @@ def choose_classes(
 
 
 def check_number_of_classes(names: Collection[str], before: str = "") -> None:
-    """Raise an InputError if there are too many classes; `before` is the beginning of its message."""
+    """Raise an InputError if there are too many classes. `before` is the beginning of its message."""
     if len(names) > MAX_CLASSES:
         raise InputError(
             f"{before}the labels have {len(names)} values ({listed(names)}), and at most {MAX_CLASSES} classes are fitted. "
@@ -264,13 +268,13 @@ def check_number_of_classes(names: Collection[str], before: str = "") -> None:
 
 
 def class_order(name: str) -> tuple[bool, float, str]:
-    """Sort numbers by value and before text."""
+    """Return the key that sorts classes: numbers by value, and then other names."""
     number = _number(name)
     return number is None, number or 0.0, name
 
 
 def _number(text: str) -> float | None:
-    """Return the value of a class that is a number; None above 2**53, where two classes could have the same value."""
+    """Return the value of a class that is a number. Return None above 2**53, where two classes could have the same value."""
     try:
         number = float(text)
     except ValueError:
@@ -279,24 +283,24 @@ def _number(text: str) -> float | None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names for a message: sorted, and only the first ones if there are many."""
+    """Return names for a message, sorted. If there are many, return only the first ones."""
     ordered = sorted(names, key=class_order)
     more = f" and {len(ordered) - LABELS_SHOWN} more" if len(ordered) > LABELS_SHOWN else ""
     return ", ".join(ordered[:LABELS_SHOWN]) + more
 
 
 def group_numbers(groups: Any, first: int = 0) -> ndarray | None:
-    """Return a number for each row, the same for rows of one group; None for None.
+    """Return a number for each row, which is the same for rows of one group, or None for None.
 
-    Whole numbers are their own, whatever other numbers there are. Everything else is hashed to 64 bits. So blocks which are read
-    apart agree; two of a million groups share a number with a chance of 3e-8, and would be taken for one.
+    Integers are returned as they are. All other values are hashed to 64 bits. So the numbers do not depend on the block. Among a
+    million groups, two share a number with a probability of 3e-8, and would then be treated as one group.
 
     Parameters
     ----------
     groups : array-like of shape (n_samples,) or None
-        Numbers, texts, dates or categories.
+        Numbers, strings, dates or categories.
     first : int, default=0
-        What errors call the first row.
+        The number of the first row in error messages.
 
     Returns
     -------
@@ -305,7 +309,7 @@ def group_numbers(groups: Any, first: int = 0) -> ndarray | None:
     Raises
     ------
     InputError
-        If a group is missing, or there is not one for each row.
+        If the group of a row is missing, or the number of groups differs from the number of rows.
 
     Examples
     --------
@@ -347,7 +351,7 @@ def _hashed(series: "pd.Series") -> ndarray:
 
 
 def numbers_of_texts(texts: Sequence[str]) -> ndarray:
-    """Return a number for each text, int64: the value of an integer however it is written, or a hash of other texts."""
+    """Return a number for each string, int64: the value of an integer, however it is written, or a hash of any other string."""
     import pandas as pd
 
     spelled = [class_name(text) for text in texts]

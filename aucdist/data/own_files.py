@@ -1,8 +1,8 @@
 """Read JSON, Parquet and NumPy files that aucdist wrote, which may be damaged or forged.
 
-Each kind of file has a schema. That of JSON is a dataclass, a pydantic model or a typed dictionary with limits: with
-`NO_MORE_KEYS` as its ``__pydantic_config__`` it refuses unknown keys and values of other types, with `MORE_KEYS` values of other
-types only. That of Parquet is a schema of Arrow.
+Each kind of file has a schema. For JSON, it is a dataclass, a pydantic model or a typed dictionary with limits. With
+`NO_MORE_KEYS` as its ``__pydantic_config__``, unknown keys and values of other types are errors. With `MORE_KEYS`, only values
+of other types are. For Parquet, it is a schema of Arrow.
 """
 
 import functools
@@ -31,7 +31,7 @@ NO_MORE_KEYS = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 MORE_KEYS = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 MAX_JSON_BYTES = 2**31
 """The size limit of JSON files, in bytes. The names of ten million features take a tenth of it."""
-SHOWN = 120  # characters of a value in an error
+SHOWN = 120  # the number of characters of a value in an error message
 REPAIR = "Copy the file again, or run the command that wrote it again"
 """The remedy in errors about damaged files that aucdist wrote."""
 
@@ -49,7 +49,7 @@ _patterns: dict[str, str] = {}
 
 
 def pattern_of(words: str, pattern: str) -> str:
-    """Return a regular expression of texts, in place of which errors say these words."""
+    """Return a regular expression of strings, instead of which error messages show these words."""
     _patterns[pattern] = words
     return pattern
 
@@ -58,7 +58,10 @@ Sha256 = Annotated[str, Field(pattern=pattern_of("64 hexadecimal digits", r"^[0-
 
 
 def read_as(*names: str) -> Any:
-    """Return the annotation of a key that is written by the first name. Files of earlier versions have one of the others."""
+    """Return the annotation of a key that is written with the first name.
+
+    Files of earlier versions may have one of the other names.
+    """
     return Field(validation_alias=AliasChoices(*names))
 
 
@@ -89,7 +92,8 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     Raises
     ------
     InputError
-        If it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming the key.
+        If it is not JSON, is too large or too deeply nested, has a number that is not finite, or is not of that type. The message
+        names the key.
     """
     if len(data) > MAX_JSON_BYTES:
         raise InputError(
@@ -99,12 +103,12 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
         content: T = _adapter(kind).validate_json(data, context=UNLABELLED)  # type: ignore[arg-type]  # types are hashable
     except ValidationError as e:
         raise InputError(f"{where} is damaged: {first_fault(e)}. {REPAIR}") from None
-    parse_any(data, where)  # fields that the schema does not check must be finite, too
+    parse_any(data, where)  # numbers in fields that the schema does not check must be finite as well
     return content
 
 
 def read_json(url: str, kind: type[T]) -> T:
-    """Return a file of JSON as an object of a type, as `parse_checked`.
+    """Return the content of a JSON file as an object of a type, as `parse_checked` does.
 
     Raises
     ------
@@ -115,13 +119,13 @@ def read_json(url: str, kind: type[T]) -> T:
 
 
 def write_json(url: str, content: Any) -> None:
-    """Write a dataclass or JSON types, so that `read_json` can read the file."""
+    """Write a dataclass or JSON values, so that `read_json` can read the file."""
     files.write_bytes(url, json.dumps(to_jsonable(content, type(content))).encode())
 
 
 @with_config(NO_MORE_KEYS)
 class _Sealed(TypedDict):
-    """A file of JSON with the checksum of its content."""
+    """The content of a JSON file with a checksum."""
 
     sha256: Sha256
     content: Any
@@ -133,7 +137,7 @@ def write_sealed(url: str, content: Any) -> None:
 
 
 def read_sealed(url: str) -> Any:
-    """Return the JSON value in a file.
+    """Return the JSON value in a file that `write_sealed` wrote.
 
     Raises
     ------
@@ -147,7 +151,7 @@ def read_sealed(url: str) -> Any:
 
 
 def json_digest(content: Any) -> str:
-    """Return the SHA-256 of a JSON value, whatever the order of its keys."""
+    """Return the SHA-256 of a JSON value. It does not depend on the order of its keys."""
     return files.sha256_of(json.dumps(content, sort_keys=True).encode())
 
 
@@ -160,9 +164,13 @@ def read_parquet(
     ----------
     url : str
     columns : mapping
-        The types of Arrow of the columns that it must have.
+        The columns that the table must have, with their types of Arrow.
     optional : callable, optional
-        The type of a column that it may have, by its name; None for one that is left out.
+        Returns the type of a column that the table may have, given its name, or None for a column that is left out.
+
+    Returns
+    -------
+    DataFrame
 
     Raises
     ------
@@ -201,7 +209,7 @@ def read_parquet(
             if pa.types.is_floating(kind) and not (finite := np.isfinite(values.to_numpy())).all():
                 row = int(np.argmin(finite))
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite. {REPAIR}")
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # ignores the metadata, which may be forged
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # the metadata may be forged
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: its row numbers are negative, or not all different. {REPAIR}")
     if "y" in frame and frame["y"].dtype == np.int8 and not frame["y"].isin([-1, 1]).all():
@@ -210,7 +218,7 @@ def read_parquet(
 
 
 def npy_of(numbers: "np.ndarray") -> bytes:
-    """Return numbers as a ``.npy`` file, which `parse_npy` reads."""
+    """Return the content of a ``.npy`` file with these numbers, which `parse_npy` reads."""
     import numpy as np
 
     file = io.BytesIO()
@@ -219,14 +227,14 @@ def npy_of(numbers: "np.ndarray") -> bytes:
 
 
 def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray":
-    """Return the numbers in a ``.npy`` file, of shape (n,). Its header is checked before any memory is taken.
+    """Return the numbers in a ``.npy`` file, of shape (n,). Its header is checked before any memory is allocated.
 
     Parameters
     ----------
     data : bytes
     kind : type
     n : int or None
-        None for any number of them.
+        How many numbers the file must have; None for any number.
     where : str
 
     Raises
@@ -237,7 +245,7 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
     import numpy as np
 
     file = io.BytesIO(data)
-    # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well.
+    # NumPy parses the header as Python code, so damaged headers also raise errors of Python's tokenizer and compiler.
     with as_input_error(f"{where} has a damaged header", Exception, say=str):
         version = np.lib.format.read_magic(file)
         if version != (1, 0):
@@ -254,7 +262,7 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
 
 
 def parse_any(data: bytes, where: str) -> Any:
-    """Parse JSON without a schema. Errors are those of `parse_checked`."""
+    """Parse JSON without a schema. The errors are those of `parse_checked`."""
     with as_input_error(f"{where} is damaged", ValueError, say=lambda e: f"{e}. {REPAIR}"):
         content = from_json(data)
         json.dumps(content, allow_nan=False)
@@ -262,13 +270,13 @@ def parse_any(data: bytes, where: str) -> Any:
 
 
 def to_jsonable(content: Any, kind: type[Any]) -> Any:
-    """Return an object as JSON values, so that `parse_checked` can read it."""
+    """Return an object as JSON values that `parse_checked` can read."""
     return _adapter(kind).dump_python(content, mode="json")  # type: ignore[arg-type]
 
 
 def jsonable(value: Any) -> Any:
     """Return any value as a JSON value. Numbers that are not finite become null."""
-    # values that pydantic does not know are NumPy scalars
+    # The only values that pydantic does not know are NumPy scalars.
     return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda scalar: scalar.item())
 
 
@@ -278,15 +286,15 @@ def json_text(value: Any) -> str:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return the first fault that pydantic found, with its key, in one line of bounded length."""
+    """Return the first error that pydantic reports, with its key, in one line of limited length."""
     key, said = next(iter(faults_of(error).items()))
     return printable(f"{f'`{key}`: ' if key else ''}{said.splitlines()[0][: 4 * SHOWN]}".replace("`: must", "` must"))
 
 
 def faults_of(error: ValidationError) -> dict[str, str]:
-    """Return for each key that pydantic refuses a sentence: what its value must be, and what it is.
+    """Return, for each key that pydantic rejects, a sentence that says what its value must be and what it is.
 
-    Of a key whose value may be of several types, the sentence names all of them.
+    If the value of a key may have several types, the sentence names all of them.
     """
     sentences: dict[str, str] = {}
     for fault in error.errors(include_url=False):
@@ -308,7 +316,7 @@ PLAIN_WORDS = {
 
 
 def _said_of(fault: Any) -> str:
-    """Return what a value that pydantic refuses must be, and what it is."""
+    """Return what a value that pydantic rejects must be, and what it is."""
     context, text = fault.get("ctx", {}), fault["msg"]
     for words, plain in PLAIN_WORDS.items():
         text = re.sub(words, plain, text)
@@ -316,9 +324,9 @@ def _said_of(fault: Any) -> str:
         text = f"must be {_patterns.get(pattern, f'of the form {pattern}')}"
     if isinstance(cause := context.get("error"), ValueError):
         text = str(cause)
-    # a value below `s3` may be a misplaced secret
+    # A value below `s3` may be a secret that was put in the wrong place.
     if fault["type"] != "missing" and "s3" not in fault["loc"] and text.startswith("must"):
-        with suppress(ValueError):  # Python never writes numbers of very many digits
+        with suppress(ValueError):  # Python refuses to write numbers with very many digits
             text += f"; got {fault['input']!r:.{SHOWN}}"
     return text
 

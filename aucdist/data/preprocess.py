@@ -1,4 +1,4 @@
-"""Scaling of features, fitted on the training rows by statistics that merge over blocks."""
+"""Scaling of features. It is fitted to the training rows by statistics that can be merged over blocks."""
 
 import functools
 import operator
@@ -37,10 +37,10 @@ else:
 
 @frozen
 class Preprocessor:
-    """Fitted preprocessing of the features: filling in, logarithms and scaling, in this order.
+    """Fitted preprocessing of the features: imputation, logarithms and scaling, in this order.
 
-    Missing values are filled in, chosen columns are replaced by log(1 + x), and then either each feature is replaced by
-    (x - shift) * factor, or each row is scaled to length one.
+    Missing values are filled in, and chosen columns are replaced by log(1 + x). Then either each feature is replaced by
+    (x - shift) * factor, or each row is scaled to length 1.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class Preprocessor:
     scale : str
         How the features are scaled; see `fit_preprocessor`.
     shift, factor : ndarray of shape (n_features,), float64, or None
-        None if features are not scaled.
+        The numbers by which features are shifted and multiplied. None if features are not scaled.
     impute : str
         What replaces missing values; see `fit_preprocessor`.
     fill : ndarray of shape (n_features,), float64, or None
-        The values that replace missing ones. If None, missing values raise an error.
+        The values that replace missing ones. If it is None, a missing value is an error.
     fill_error : float
-        Of models of earlier versions; it is not used.
+        A field of models of earlier versions, which is not used.
 
     Examples
     --------
@@ -74,14 +74,23 @@ class Preprocessor:
     scale: Scale
     shift: Floats | None
     factor: Floats | None
-    impute: Impute = "refuse"  # missing in older models
+    impute: Impute = "refuse"  # older models do not have this field
     fill: Floats | None = None
     fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
     def transform(self, block: Block) -> Block:
-        """Return the block with scaled features in their original type.
+        """Return the block with preprocessed features in their original type.
 
-        Sparse rows that have to be centred, because the training rows were dense, become dense like those.
+        If the training rows were dense, sparse rows are centred and become dense as well.
+
+        Parameters
+        ----------
+        block : Block
+            The rows.
+
+        Returns
+        -------
+        Block
 
         Raises
         ------
@@ -106,7 +115,7 @@ class Preprocessor:
         values = rows.values
         if self.shift is not None:
             values -= self.shift
-        if self.scale == "unit-row":  # rows of zeros stay
+        if self.scale == "unit-row":  # rows of zeros do not change
             with np.errstate(over="ignore"):
                 squares = row_squares(rows)
             if not np.isfinite(squares).all():
@@ -123,9 +132,9 @@ class Preprocessor:
         return to_jsonable(self, Preprocessor)
 
     def check(self, n_features: int) -> None:
-        """Raise an InputError unless a preprocessor that was loaded from a file fits rows with this number of features.
+        """Raise an InputError unless a preprocessor from a file fits rows with this number of features.
 
-        No array may be missing that its scaling and imputation need.
+        It must have all arrays that its scaling and imputation need.
         """
         needed = (self.scale not in ("none", "unit-row"), self.scale in CENTRING)
         if (self.factor is not None, self.shift is not None) != needed:
@@ -159,18 +168,25 @@ def fit_preprocessor(
     Parameters
     ----------
     each : EachBlock
-        Calls a function on each block of the training rows; their statistics merge in this order.
+        Calls a function on each block of the training rows. The statistics are merged in this order.
+    feature_names : sequence of str
+        The names of the features.
     log1p : "numeric", list of str or None
-        Features that are first transformed by log(1 + x); ``"numeric"`` means all that are not 0/1 features of a category.
+        Features that are transformed by log(1 + x). ``"numeric"`` means all features that are not 0/1 features of a category.
     scale : str
-        ``none``; ``standard`` (mean 0, variance 1); ``minmax`` (from 0 to 1); ``maxabs`` (largest size 1);
-        ``unit-row`` (each row of Euclidean length 1; rows of zeros stay). A constant column gets the factor 1.
+        ``none``; ``standard`` (mean 0, variance 1); ``minmax`` (from 0 to 1); ``maxabs`` (largest absolute value 1);
+        ``unit-row`` (each row has Euclidean length 1; rows of zeros do not change). A constant column gets the factor 1.
     categories : mapping of str to sequence of str
-        As in the schema.
+        The categories of each categorical column, as in `Schema`.
     impute : str
         What replaces missing values, before all other steps: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
         map that accepts them; with ``scale="none"``); ``mean``; ``median``, which is approximate
         (`aucdist.data.column_statistics.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
+
+    Returns
+    -------
+    Preprocessor
+
     Raises
     ------
     InputError
@@ -199,7 +215,7 @@ def fit_preprocessor(
         )
     if scale in ("none", "unit-row"):
         return Preprocessor(columns, scale, None, None, impute, fill)
-    # values that overflow raise an error below
+    # Values that overflow raise an error below.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         statistics = functools.reduce(
             operator.add, each(functools.partial(_moments, tuple(feature_names), columns, scale, fill))
@@ -214,7 +230,7 @@ def fit_preprocessor(
         else:
             spread = np.where(ranges.largest == 0, 1.0, ranges.largest)
         factor = 1.0 / spread
-    for array in (shift, factor + spread):  # a factor of 0 belongs to an infinite spread
+    for array in (shift, factor + spread):  # an infinite spread gives a factor of 0
         if array is not None:
             _check_finite(
                 array, feature_names, "its values are too large or too small to be scaled; use log1p or `none`"

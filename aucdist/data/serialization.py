@@ -1,4 +1,4 @@
-"""Serialize trees of plain values, arrays and our own dataclasses to the last bit. Reading them runs no code.
+"""Serialize trees of numbers, strings, arrays and dataclasses of this package without any loss. Reading them runs no code.
 
 Checkpoints, saved models and saved feature maps are such trees.
 """
@@ -48,7 +48,7 @@ def serialize(tree: Any) -> bytes:
     Raises
     ------
     TypeError
-        For anything else.
+        For any other value.
     """
     arrays = list[ndarray]()
     text = json.dumps(_to_json(tree, arrays))
@@ -59,7 +59,7 @@ def serialize(tree: Any) -> bytes:
 
 
 def deserialize(data: bytes) -> Any:
-    """Return the tree that `serialize` was given.
+    """Return the tree from which `serialize` made these bytes.
 
     Raises
     ------
@@ -73,7 +73,8 @@ def deserialize(data: bytes) -> Any:
         with ONE_AT_A_TIME, np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return _from_json(json.loads(arrays[TREE].tobytes()), arrays)
-    except Exception as error:  # any exception: NumPy parses headers as Python literals, and records check fields
+    # NumPy parses headers as Python literals, and records check their fields, so any error is possible.
+    except Exception as error:
         raise InputError(
             f"the data are not a value that aucdist has serialized: {type(error).__name__}: {error}"
         ) from None
@@ -84,15 +85,15 @@ def _not_serializable(value: Any) -> NoReturn:
 
 
 def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
-    """Return a value as JSON: plain ones as they are, all others as a list whose head says what it is.
+    """Return a value as JSON. Numbers, strings and the like stay as they are, and all others become a list that begins with their kind.
 
     Parameters
     ----------
     value : object
     arrays : list of ndarray
-        Gets the arrays in the value.
+        The arrays in the value are appended to it.
     other : callable, optional
-        What is done with a value of another kind.
+        Called with a value of any other kind.
     """
 
     def inner(part: Any) -> Any:
@@ -124,7 +125,7 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
         return other(value)
     values, optional = [getattr(value, name) for name in fields], list(fields.values())
     while values and values[-1] is None and optional[len(values) - 1]:
-        values.pop()  # so that older versions, which lack the field, can read records that do not use it
+        values.pop()  # older versions, which lack the field, can then read records that do not use it
     return ["record", kind.__module__, kind.__qualname__, *map(inner, values)]
 
 
@@ -146,7 +147,7 @@ def _from_json(value: Any, arrays: dict[str, ndarray]) -> Any:
         kind, shape, *parts = rest
         return CSR[kind](tuple(_from_json(part, arrays) for part in parts), shape=tuple(shape), copy=False)
     if head == "record":
-        # only dataclasses and named tuples of ours: other classes, and functions, are refused
+        # Only dataclasses and named tuples of this package are allowed. Other classes, and functions, are errors.
         written, name, *values = rest
         module = RENAMED_MODULES.get(written, str(written))
         if not module.startswith(OWN_PACKAGE):
@@ -162,14 +163,14 @@ def _from_json(value: Any, arrays: dict[str, ndarray]) -> Any:
 
 
 def _fields(kind: Any) -> dict[str, bool] | None:
-    """Return the fields of a record, each with whether it may be left out, being None by default; None of other classes."""
+    """Return for each field of a record whether it may be missing, because its default is None. Return None for other classes."""
     if is_dataclass(kind):
         return {field.name: field.default is None for field in fields(kind)}
     return dict.fromkeys(kind._fields, False) if issubclass(kind, tuple) and hasattr(kind, "_fields") else None
 
 
 def digest(tree: Any) -> str:
-    """Return a digest of a step's arguments: bytes of arrays and numbers, names of functions and classes."""
+    """Return a digest of the arguments of a step: the bytes of arrays and numbers, and the names of functions and classes."""
     arrays = list[ndarray]()
     text = json.dumps(
         _to_json(tree, arrays, lambda other: f"{type(other).__name__} {getattr(other, '__qualname__', '')}")

@@ -1,10 +1,10 @@
 """Choose the test rows: the same share of each class, whole groups, or the last rows.
 
-Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the test rows. So
-the choice depends neither on the order of the rows nor on the blocks that they lie in.
+Each row gets a random number from its row id and the seed. The rows of a class with the smallest numbers are the test rows. So
+the choice depends neither on the order of the rows nor on the blocks.
 
-If rows have groups, each group gets one number. The groups with the smallest numbers are the test rows, as many as have
-the requested share of all rows.
+If rows have groups, each group gets one number. The groups with the smallest numbers are the test rows, so many that they have
+about the requested share of all rows.
 
 With a column of times, the last rows are the test rows. If rows have groups, whole groups are taken.
 """
@@ -35,11 +35,11 @@ class Split:
     Attributes
     ----------
     limits : tuple of int
-        The greatest random number of a test row of each stratum, of two classes of the negative and of the positive one; -1 for a
-        stratum without test rows.
+        The largest random number of a test row in each stratum, or -1 for a stratum without test rows. With two classes, the
+        strata are the negative and the positive class.
     n_test, n_train : tuple of int
-        The numbers of test rows and of training rows of each stratum; where groups of rows of several classes are split, those
-        outside the first class and in it.
+        The numbers of test rows and of training rows of each stratum. If groups of rows of several classes are split, the
+        strata are the rows outside the first class and those in it.
     n_classes : int or None
         As for `strata_of`.
     """
@@ -64,14 +64,14 @@ class Split:
 
 
 def strata_of(block: Block, n_classes: int | None) -> ndarray:
-    """Return the number of each row's stratum, from 0: rows are split within their class.
+    """Return the number of the stratum of each row, counted from 0. Rows are split within their stratum.
 
     Parameters
     ----------
     block : Block
     n_classes : int or None
-        None for two classes; of rows with several classes their number, `Block.code` being the class; 1 where a row may
-        have several.
+        None for two classes. For several classes, their number, where `Block.code` is the class. 1 if a row may have several
+        classes.
     """
     if n_classes == 1:
         return np.zeros(block.n_samples, dtype=np.intp)
@@ -85,20 +85,21 @@ class TimeSplit:
     Attributes
     ----------
     column : int
-        The feature that is the time. Rows without one are training rows.
+        The feature that is the time. Rows without a time are training rows.
     start : float
         The time of the first test row.
     stop : float
-        Training rows come before it; rows between the two are neither.
+        Training rows are earlier than `stop`. Rows from `stop` up to `start` are neither test rows nor training rows.
     n_test, n_train : tuple of int
-        The numbers of negative and positive rows of each side. With several classes, the second number is 0.
+        The numbers of negative and positive rows among the test rows and the training rows. With several classes, the second
+        number is 0.
     groups, latest : ndarray of shape (n_groups,), or None
-        The groups, ascending, and the time of the last row of each, which counts for all of its rows.
+        The groups, ascending, and the time of the last row of each group, which counts for all of its rows.
     per_day : dict of str to float
-        ``test`` rows and ``training`` rows in a unit of the time, from the first of them to the last, for dates a day. With
-        groups, all rows, because a side has only a part of the rows of each day.
+        The numbers of ``test`` rows and of ``training`` rows for each unit of time, between the first and the last of them. For
+        dates, the unit is a day. With groups, all rows count, because each side has only a part of the rows of a day.
     note : str
-        Says that the share of test rows is far from what was asked; otherwise empty.
+        A note if the share of test rows is far from what was requested, otherwise empty.
     """
 
     column: int
@@ -130,14 +131,14 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
 
     Parameters
     ----------
-    each
-        As of `find_split`.
+    each : EachBlock
+        As for `find_split`.
     column : int
         The feature that is the time.
     last : float
         The approximate share of the rows with a time that become test rows.
     gap : float
-        Rows that are less than this before the first test row are on neither side.
+        Rows that are less than this time before the first test row are neither test rows nor training rows.
 
     Raises
     ------
@@ -165,7 +166,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     sides = {"test": time >= start, "training": ~(time >= start - gap)}
     counts, per_day = {}, {}
     for side, rows in sides.items():
-        # with whole groups, a side has only a part of the rows of its days
+        # With whole groups, each side has only a part of the rows of its days.
         days = np.floor(own[(rows | (group is not None)) & np.isfinite(own)])
         per_day[side] = len(days) / float(np.ptp(days) + 1) if len(days) else 0.0
         counts[side] = tuple(np.bincount(y[rows] == 1, minlength=2).tolist())
@@ -198,14 +199,14 @@ def find_split(
     each : EachBlock
         Calls a function on each block of the data set.
     test_fraction : float
-        Share of each class, between 0 and 1. At least one row of each class goes to either side. With several
-        classes, a class of a single row goes to the training rows.
+        The share of each class, between 0 and 1. Both sides get at least one row of each class. With several
+        classes, the row of a class with a single row becomes a training row.
     seed : int
         Any integer.
     n_classes : int, optional
         The number of classes, if rows are split within more than two; see `strata_of`.
     names : tuple of str
-        What errors call the rows of each of two classes.
+        The names of the rows of each of two classes in error messages.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def find_split(
         columns, stratum_counts = zip(*parts, strict=True)
         number, stratum, positive = concatenate_columns(columns)
         if positive is not None:
-            # the groups with the smallest numbers have about this share of all rows
+            # The groups with the smallest numbers have about this share of all rows.
             groups, at = np.unique(number, return_inverse=True)
             if len(groups) < 2:
                 raise InputError(
@@ -263,7 +264,7 @@ def find_split(
 def split(block: Block, test_fraction: float, seed: int) -> tuple[ndarray, ndarray]:
     """Return the positions of the training rows and of the test rows in a block that has all rows, ascending.
 
-    Parameters and errors are those of `find_split`.
+    The parameters and errors are those of `find_split`.
     """
     is_test = find_split(each_of([block]), test_fraction, seed).is_test(block)
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
@@ -272,10 +273,16 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[ndarray, ndarr
 def _numbers_near(
     test_fraction: float, seed: int, n_classes: int | None, deviations: float, block: Block
 ) -> tuple[Arrays, ...]:
-    """Return the random numbers of a block near the limit of the test rows, about the square root of its rows.
+    """Return random numbers of a block that are near the limit of the test rows.
 
-    Returns the numbers, their strata, and if rows have groups, of which all numbers are there, whether the rows are positive;
-    and for each stratum the rows, those with numbers below the ones that are there, and from where to where all are there.
+    There are about as many as the square root of its rows.
+
+    Returns
+    -------
+    tuple
+        The numbers and their strata. If rows have groups, all numbers are returned, and whether the rows are positive. Then for
+        each stratum: the number of its rows, the number of its rows with smaller numbers than the returned ones, and the limits
+        between which all numbers are returned.
     """
     if block.group is not None:
         return (hash_ids(block.group, seed), strata_of(block, 1), block.y == 1), ()

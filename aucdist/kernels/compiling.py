@@ -62,7 +62,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def kernel_folder(file: str) -> Path:
-    """Return the folder for the compiled kernels of a file: the user's choice, or one that only this user can write to."""
+    """Return the folder for the compiled kernels of a file: the user's choice, or one to which only this user can write."""
     return Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _own_folder(file)
 
 
