@@ -435,6 +435,7 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
     Parameters
     ----------
     store : Store
+        The store.
     most : int
         At least 1.
     """
@@ -458,6 +459,7 @@ def keep_decision(store: Store, decision: Json, picture: str) -> str:
     Parameters
     ----------
     store : Store
+        The store.
     decision : dict
         As JSON values.
     picture : str

@@ -259,6 +259,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
     Parameters
     ----------
     observer : RunObserver
+        Reports the progress of the run.
     ignored : sequence of type, default=()
         Warnings of these kinds are left out.
     """

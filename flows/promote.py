@@ -236,6 +236,7 @@ def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: nd
     subject : str
         The names of the model and of the rows, for the error.
     source : Source
+        The source of the rows.
     data : str
         The names of the model and of the rows, for the error.
     row_ids : ndarray, optional

@@ -92,6 +92,7 @@ class Watched(NamedTuple):
     digest : str
     version : int or None
     model : LinearModel
+        The model.
     profile : Profile
     state : WatchState
     alerts_only : bool

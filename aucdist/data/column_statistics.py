@@ -1,4 +1,4 @@
-"""Statistics of columns that can be merged over blocks: ranges, means, spreads and medians, and the values that replace missing ones.
+"""Statistics of columns that can be merged over blocks: ranges, means, spreads and medians, and values for missing ones.
 
 The ranges are used to shift columns that are far from 0 and to bound rounding errors.
 """
@@ -53,6 +53,7 @@ class ColumnRanges:
         Parameters
         ----------
         rows : Rows
+            The rows.
         weight : ndarray of shape (n_samples,), optional
             Rows of weight 0 do not count. By default, all rows do.
         """

@@ -156,7 +156,7 @@ def set_numbers(labels: Labels, schema: Schema, where: str) -> ndarray:
     schema : Schema
         A schema with `classes`. If it has `topics`, it has the sets of all rows.
     where : str
-        Names the data in errors.
+        The name of the data in error messages.
 
     Raises
     ------

@@ -77,7 +77,7 @@ class Labels:
             The classes, as `class_name` spells them. With `topics`, a row with one positive class is positive, and all other
             rows are negative.
         where : str
-            Names the data in the error.
+            The name of the data in error messages.
 
         Raises
         ------
@@ -160,7 +160,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
         A class, several classes, or ``"minority"``, the class with the fewest rows. Among classes with the same number of rows,
         it is the last in order (+1 and not -1).
     where : str
-        Names the data in the error.
+        The name of the data in error messages.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def choose_classes(
     chosen : sequence or None
         Some of the topics. None means all classes.
     where : str
-        Names the data in the error.
+        The name of the data in error messages.
     topics : bool
         Whether a row may be of several classes, or of none.
 

@@ -85,9 +85,11 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     Parameters
     ----------
     data : bytes
+        The content of the file.
     kind : type
         A dataclass, a pydantic model, or a type such as ``list[int]``.
     where : str
+        The name of the data in error messages.
 
     Raises
     ------
@@ -232,10 +234,12 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
     Parameters
     ----------
     data : bytes
+        The content of the file.
     kind : type
     n : int or None
         How many numbers the file must have; None for any number.
     where : str
+        The name of the data in error messages.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def _not_serializable(value: Any) -> NoReturn:
 
 
 def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
-    """Return a value as JSON. Numbers, strings and the like stay as they are, and all others become a list that begins with their kind.
+    """Return a value as JSON. Numbers and strings stay as they are, and most others become a list that begins with their kind.
 
     Parameters
     ----------

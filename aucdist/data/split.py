@@ -69,6 +69,7 @@ def strata_of(block: Block, n_classes: int | None) -> ndarray:
     Parameters
     ----------
     block : Block
+        The rows.
     n_classes : int or None
         None for two classes. For several classes, their number, where `Block.code` is the class. 1 if a row may have several
         classes.

@@ -150,6 +150,7 @@ def column_warnings(sample: Sample, schema: Schema) -> list[Warned]:
     sample : Sample
         Of the training rows.
     schema : Schema
+        The names of features and classes.
     """
     return [*_revealing_columns(sample, schema), *islice(_doubtful_columns(sample, schema), MAX_NAMED), *_order(sample)]
 

@@ -153,6 +153,7 @@ def select_rows(block: Block, side: ndarray) -> Block:
     Parameters
     ----------
     block : Block
+        The rows.
     side : ndarray of bool
         Whether the row with each ``row_id`` is on this side.
     """

@@ -296,6 +296,7 @@ def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str
     Parameters
     ----------
     model : LinearModel
+        The model.
     card : Scorecard
     rows : iterable of tuple (str, Block)
         Blocks, each with the name of its part.

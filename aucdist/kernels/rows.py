@@ -62,6 +62,7 @@ class CsrRows(NamedTuple):
     offsets : ndarray of shape (n_samples + 1,), int64
         Row i is ``values[offsets[i]:offsets[i + 1]]``.
     n_features : int
+        The number of features.
     """
 
     values: np.ndarray

@@ -314,6 +314,7 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     Parameters
     ----------
     blocks : Blocks
+        The rows.
     most : int
         The largest number of rows. At most half of all rows are returned: half from each class, or the whole smaller class.
     """

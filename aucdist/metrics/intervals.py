@@ -81,6 +81,7 @@ def score_interval(
     variance : float
         Above 0.
     level : float
+        The confidence of the interval.
     freedom : float
         Degrees of freedom of the variance.
     spread : callable

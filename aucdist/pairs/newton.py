@@ -323,6 +323,7 @@ class RowSample:
     Attributes
     ----------
     cuts : PairCuts
+        The cuts of the fit.
     rows : Block
     n_anchors : int
     weights : ndarray of shape (n_rows,), float64
@@ -605,9 +606,12 @@ def newton_step(pairs: Pairs, gradient: ndarray, w: ndarray, penalty: Penalty, d
     Parameters
     ----------
     pairs : Pairs
+        The pairs of the sample.
     gradient : ndarray
     w : ndarray
+        The weights.
     penalty : Penalty
+        The penalty.
     damping : float
         The mean of the second derivatives times this is added to lam.
     """

@@ -475,6 +475,7 @@ class CountedNegatives:
         Parameters
         ----------
         blocks : Blocks
+            The rows.
         step : float or None
         anchors : tuple (ndarray, ndarray), optional
             The (mirrored) scores of all anchors at this step, and their weights, if they are at the client.

@@ -253,6 +253,7 @@ def s3_as_configured(config: Any, observer: RunObserver) -> Iterator[None]:
     config : object
         Has `s3`, and perhaps `cluster`: workers that are already running, or in pods, have their own environment.
     observer : RunObserver
+        Reports the progress of the run.
 
     Raises
     ------
@@ -376,6 +377,7 @@ def started(config: Any, name: str, observer: RunObserver) -> Iterator[tuple[Sta
         Has `cluster` and `s3`.
     name : str
     observer : RunObserver
+        Reports the progress of the run.
 
     Raises
     ------

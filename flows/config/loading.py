@@ -289,7 +289,7 @@ def config_of(
     model : type
     raw : dict
     where : str
-        Names the file in errors.
+        The name of the file in error messages.
     folder : Path
         Where relative paths are looked up first.
     settings : sequence of str
@@ -310,6 +310,7 @@ def validated(model: type[Config], content: Any, where: str, options: Mapping[st
     model : type
     content : object
     where : str
+        The name of the data in error messages.
     options : mapping of str to str, default={}
         The option of the command line that gives a key. Of a key that is missing, the error shows the first of the
         `examples` of its field.
@@ -387,7 +388,8 @@ def apply_setting(raw: Json, setting: str) -> None:
             )
         at = below
     # The name of a class is the text that was typed; YAML would convert `false`, `null`, `12:30` and `2024-01-31`. So is a sign
-    # alone, as in --set separator=, which means something else in YAML, and a format of dates, as in --set date_format=%d.%m.%Y.
+    # alone, as in --set separator=, which means something else in YAML, and a format of dates, as in --set
+    # date_format=%d.%m.%Y.
     text = value.strip()
     is_class = parts[-1] == "positive" and text and text[0] not in "[{'\""
     at[parts[-1]] = text if is_class or text in SEPARATORS or text[:1] == "%" else parse_yaml(value, where)

@@ -282,6 +282,7 @@ class JobRunner:
     Parameters
     ----------
     config : CvConfig
+        The configuration of the search.
     rows : SearchRows
     train : LazyRows
         All training rows, as `SearchRows.training_rows` returned them.
@@ -289,6 +290,7 @@ class JobRunner:
         {"tasks", "masks"}.
     workers : Workers
     observer : RunObserver
+        Reports the progress of the run.
     """
 
     def __init__(

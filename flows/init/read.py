@@ -196,6 +196,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     data : bytes
         The first lines of the file.
     where : str
+        The name of the data in error messages.
 
     Raises
     ------

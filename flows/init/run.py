@@ -261,6 +261,7 @@ def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: 
     columns : list of ColumnGuess
     time : str or None
     where : str
+        The name of the data in error messages.
     key : str
         With which an option keeps a column that is hashed.
 

@@ -356,6 +356,7 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[ndarray, float, float]:
     block : Block
         Rows of weight 1.
     lam : float
+        The regularisation strength.
 
     Returns
     -------

@@ -99,6 +99,7 @@ class LazyRows:
         Parameters
         ----------
         reader : BlockReader
+            The rows.
         scratch : str, default=""
             A folder that every worker can read; empty where this process reads the parts of files.
         """
@@ -298,7 +299,9 @@ class TrainTestRows:
     ----------
     name : str
     source : Source
+        The source of the rows.
     schema : Schema
+        The names of features and classes.
     fingerprint : str
         Tells this version of the data from others.
     train : LazyRows

@@ -181,6 +181,7 @@ class FittedRun(NamedTuple):
     config : object
     rows : TrainTestRows
     estimator : object
+        The estimator.
     evaluation : Evaluation
     seconds : dict of str to float
     profile : Profile
@@ -377,7 +378,9 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     Parameters
     ----------
     counts : ScoreCounts
+        The counts of scores.
     threshold : float
+        The threshold.
     requirement : dict
         The requirement, as `OperatingPointConfig.options`.
     rows : str

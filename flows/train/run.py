@@ -95,6 +95,7 @@ def extra_fits(
     fitted : object
     blocks : TrainTestBlocks
     observer : RunObserver
+        Reports the progress of the run.
 
     Returns
     -------
@@ -223,7 +224,9 @@ def train(config: TrainConfig, observer: RunObserver, start: str | None = None) 
     Parameters
     ----------
     config : TrainConfig
+        The configuration of the run.
     observer : RunObserver
+        Reports the progress of the run.
     start : str, optional
         A model whose weights the fit starts from, where its features are the same; of several classes for each class that
         it has.
@@ -272,6 +275,7 @@ def fit_and_publish(
     open_run : callable
         ``open_run(config, observer, stages)`` opens the data.
     observer : RunObserver
+        Reports the progress of the run.
     start : str, optional
 
     Returns

@@ -217,6 +217,7 @@ def fit(
     model : ModelConfig
     train : AnyBlocks
     observer : RunObserver
+        Reports the progress of the run.
     checkpoints : Checkpoints or None
     starts : sequence of WarmStart or None or None
         See `start_weights`.
@@ -255,9 +256,11 @@ def evaluate_fits(
     Parameters
     ----------
     estimator : object
+        The estimator.
     fits : sequence of FitResult
     blocks : TrainTestBlocks
     observer : RunObserver
+        Reports the progress of the run.
     point : OperatingPointConfig or None
         The operating point.
     rows_per_day : float or None

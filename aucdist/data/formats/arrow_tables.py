@@ -154,6 +154,7 @@ def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] =
     Parameters
     ----------
     part : FilePart
+        The part of a file.
     names : sequence of str
         The columns of the file.
     texts : collection of str, default=()
@@ -175,10 +176,11 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
     Parameters
     ----------
     source : SourceFields
+        The source of the rows.
     part : FilePart
         Names the file in errors; its folders may stand for columns, see `aucdist.data.formats.arrow_tables.path_values`.
     schema : Schema or None
-        That of the training data, for a file that must be encoded like it.
+        The schema of the training data, if the file must be encoded like them.
     data : bytes, optional
         The whole file, where that was read.
 
@@ -233,6 +235,7 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     Parameters
     ----------
     source : SourceFields
+        The source of the rows.
     part : FilePart
         The whole file.
 
@@ -311,7 +314,9 @@ def _matching(
     file : pq.ParquetFile
     raw : pyarrow.NativeFile
     source : SourceFields
+        The source of the rows.
     part : FilePart
+        The part of a file.
     read : sequence of str
         The columns.
     texts : collection of str

@@ -201,6 +201,7 @@ class Parsed:
     ----------
     survey : Survey
     labels : Labels
+        The labels of the rows.
     X : ndarray or sp.csr_matrix
         Of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the
         widest row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers):
@@ -281,7 +282,7 @@ class Format(ABC):
     source : SourceFields
         What to read and how.
     schema : Schema or None
-        That of the training data, for rows that are encoded like them.
+        The schema of the training data, if the rows are encoded like them.
     fields : frozenset of str
         The keys of a source that it takes besides those of every source. Any other key is refused.
     needs_label : bool

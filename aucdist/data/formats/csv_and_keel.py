@@ -56,16 +56,17 @@ class CsvText:
     Attributes
     ----------
     data : bytes
-        UTF-8; the last byte is a line break. Lines of blanks do not count.
+        The text in UTF-8. The last byte is a line break. Blank lines are ignored.
     where : str
-        Names the file in errors.
+        The name of the file in error messages.
     names : sequence of str
         The columns.
     separator : str
-        One character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
+        One character, or `BLANKS`. A cell in quotes may contain separators, line breaks and doubled quotes.
     quote : str
+        The character of quotes.
     decimal : str
-        What stands before the fraction of a number.
+        The decimal separator of numbers.
     first_line : int
         The number of the first line in its file.
     """
@@ -289,7 +290,9 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     data : bytes
         The header and the row below it, at least.
     where : str
+        The name of the data in error messages.
     source : SourceFields
+        The source of the rows.
     encoding : str, default="utf-8"
         Of `data`.
     """

@@ -35,11 +35,13 @@ class StoredPart(Stored[Parsed]):
     Parameters
     ----------
     source : SourceFields
+        The source of the rows.
     index : int
         The number of its block.
     part : FilePart
+        The part of a file.
     schema : Schema, optional
-        That of the training data, for rows that are to be encoded like them.
+        The schema of the training data, if the rows are to be encoded like them.
     """
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
@@ -65,15 +67,16 @@ def resolve_source_and_schema(
     Parameters
     ----------
     source : AnySource
+        The source of the rows.
     total : Survey
         The survey of all parts.
     schema : Schema or None
-        That of the training data, for rows that are to be encoded like them.
+        The schema of the training data, if the rows are to be encoded like them.
     labelled : bool
         False for rows that are only scored: they may be of one class, and unless the source names a label they count as
         negative, whatever their labels are.
     name : str
-        Names the data set in errors.
+        The name of the data set in error messages.
 
     Raises
     ------
@@ -127,6 +130,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     parsed : Parsed
         What a file or a part of one holds.
     where : str
+        The name of the data in error messages.
     source : SourceFields
         Its layout and type of values must be those that `resolve_source_and_schema` returned.
     schema : Schema
@@ -176,6 +180,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
     ----------
     table : Parsed
     where : str
+        The name of the data in error messages.
     schema : Schema
         Names the features, and the categories in the order of theirs.
     sparse : bool

@@ -510,6 +510,7 @@ def format_from_bytes(head: bytes, where: str) -> Json:
     head : bytes
         Unpacked.
     where : str
+        The name of the data in error messages.
 
     Raises
     ------

@@ -29,6 +29,7 @@ class Lines:
     data : bytes
         The last byte is a line break.
     where : str
+        The name of the data in error messages.
     first_line : int
         The number of the first line.
     """
@@ -53,12 +54,15 @@ def parse_svmlight(
     Parameters
     ----------
     data : bytes
+        The content of the file.
     where : str
+        The name of the data in error messages.
     source : SourceFields
+        The source of the rows.
     n_features : int or None
         The width; None takes the largest index that occurs.
     first_line : int, default=1
-        The number of the first line, for errors.
+        The number of the first line, for error messages.
 
     Raises
     ------

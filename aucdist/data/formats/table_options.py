@@ -80,7 +80,7 @@ class Spelling:
     missing : tuple of str
         Texts that mark a missing value of a feature, besides `ANY_CASE` and `AS_PANDAS`.
     decimal : str
-        What stands before the fraction of a number.
+        The decimal separator of numbers.
     thousands : str or None
         What groups three digits each: a character, or ``space``.
     symbols : tuple of str
@@ -326,11 +326,13 @@ class TableOptions:
         Parameters
         ----------
         source : SourceFields
+            The source of the rows.
         schema : Schema or None
-            That of the training data, for rows that are encoded like them.
+            The schema of the training data, if the rows are encoded like them.
         names : sequence of str
             The columns.
         where : str
+            The name of the data in error messages.
 
         Raises
         ------

@@ -47,8 +47,9 @@ def parse_table(
     columns : pyarrow.Table
         Those of ``options.columns``, and perhaps others.
     options : TableOptions
+        How the columns are read.
     where : str
-        Names the file in errors.
+        The name of the file in error messages.
     location : CellLocation
     are_cells : bool, default=False
         Whether numbers may be texts, as in a CSV file.
@@ -56,7 +57,8 @@ def parse_table(
     Raises
     ------
     InputError
-        If a number is invalid or not finite, or if a value is missing or not allowed. The message names the place.
+        If a number is invalid or not finite, or if a value is missing or not allowed. The message names the line or row and the
+        column.
     """
     columns = columns.select(options.columns)
     if not are_cells:
@@ -365,6 +367,7 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, options: Tabl
     value : float
         What it became.
     options : TableOptions
+        How the columns are read.
     """
     spelling = options.spelling
     if plain is not None:

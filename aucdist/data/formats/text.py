@@ -66,9 +66,11 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     data : bytes
         A file, or whole lines of one.
     where : str
+        The name of the data in error messages.
     source : SourceFields
+        The source of the rows.
     first_line : int, default=1
-        The number of the first line, for errors.
+        The number of the first line, for error messages.
 
     Raises
     ------
@@ -226,9 +228,11 @@ def rows_of_cells(
     text : str
         Ends in a line break. Lines of blanks do not count.
     where : str
+        The name of the data in error messages.
     separator : str
-        One character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
+        One character, or `BLANKS`. A cell in quotes may contain separators, line breaks and doubled quotes.
     quote : str
+        The character of quotes.
     line : int
         The number of the first line.
     names : sequence of str, default=()

@@ -35,6 +35,7 @@ class BlockSchema:
     dtype : str
         ``float32`` or ``float64``.
     n_features : int
+        The number of features.
     weighted : bool
     grouped, graded, costed, coded : bool
         Whether rows have a group, a grade, a cost, and the number of their set of classes.

@@ -277,6 +277,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
     blocks : sequence of Block
         At least one, all of one layout, type and number of features. A block without rows is legal.
     schema : Schema
+        The names of features and classes.
     url : str
         A folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
 
@@ -302,6 +303,7 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     Parameters
     ----------
     block : Block
+        The rows.
     url : str
     index : int
         The shard's number among the others.

@@ -255,7 +255,7 @@ def open_rows(
         About how many parts to split files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
         the blocks that they are.
     schema : Schema, optional
-        That of the training data, for rows that are to be encoded like them.
+        The schema of the training data, if the rows are to be encoded like them.
     labelled : bool, default=True
         False for rows that are only scored, whose labels are not used.
     name : str
@@ -308,6 +308,7 @@ def _survey(
     Parameters
     ----------
     source : Source
+        The source of the rows.
     parts : sequence of FilePart
     survey : callable
         ``survey(source)`` returns what it keeps of the parts, and their surveys.

@@ -78,6 +78,7 @@ def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     n : int
         At most 2**62.
     seed : int
+        The seed of the random numbers.
 
     Returns
     -------
@@ -107,8 +108,10 @@ class ShardJob:
     work : str
         The work folder, which is in the folder of the shards.
     reader : BlockReader
+        The rows.
     n_shards : int
     seed : int
+        The seed of the random numbers.
     origin : dict
         The origin of the rows for the manifest, and the key of the request.
     """
@@ -275,7 +278,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
     Parameters
     ----------
     url : str
-        That of the job.
+        The URL of the job.
     item : int or StoredPart
         The part: its number, or one of `BlockReader.items`.
     urls : tuple of Url
@@ -332,7 +335,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     Parameters
     ----------
     url : str
-        That of the job.
+        The URL of the job.
     item : tuple
         The shard's number, and of each part's file the first byte of its rows and the one after the last.
     """

@@ -161,6 +161,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
     ----------
     url : str
     data : bytes
+        The content of the file.
     new : bool, default=False
         Whether a local file must not exist yet: of two processes that write it at once, one gets the error.
     """

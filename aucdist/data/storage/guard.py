@@ -225,6 +225,7 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
     unpacked : int
         Those of its contents, or of the table that it becomes.
     where : str
+        The name of the data in error messages.
     remedy : str
         What users can do if they trust the file.
     growth : int, default=MAX_GROWTH

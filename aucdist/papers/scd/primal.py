@@ -79,6 +79,7 @@ def scaled_dual(point: ndarray, penalty: Penalty, *, intercept: bool) -> float:
     ----------
     point : ndarray
     penalty : Penalty
+        The penalty.
     intercept : bool
         Whether there is an intercept.
     """
@@ -263,7 +264,9 @@ class PrimalState:
         Parameters
         ----------
         epoch : Epoch
+            The steps of an epoch.
         seed : int
+            The seed of the random numbers.
         moves : int
             How often an epoch changes a margin, if margins are updated instead of computed.
         """
@@ -355,9 +358,12 @@ def column_epoch(
     Parameters
     ----------
     block : Block
+        The rows.
     memory : ColumnMemory or None
     w : ndarray
+        The weights.
     seed : int
+        The seed of the random numbers.
     loss : tuple (ClassWeight, int, bool)
         The share of the total weight of a negative and of a positive row of weight 1; the number of rows of all blocks; and
         whether there is an intercept.

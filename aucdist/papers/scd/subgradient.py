@@ -210,9 +210,12 @@ def pegasos_epoch(
     Parameters
     ----------
     block : Block
+        The rows.
     memory : PegasosMemory or None
     w : ndarray
+        The weights.
     seed : int
+        The seed of the random numbers.
     loss : tuple (ClassWeight, int)
         The share of the total weight of a negative and of a positive row of weight 1; and the number of rows of all blocks.
     steps : PegasosSteps

@@ -125,9 +125,12 @@ def arrival_epoch(
     Parameters
     ----------
     block : Block
+        The rows.
     memory : None
     w : ndarray
+        The weights.
     seed : int
+        The seed of the random numbers.
     solver : OAMInf
     scale : tuple (float, float)
         lam, and the weight of the pairs of all blocks.

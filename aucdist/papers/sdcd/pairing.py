@@ -91,8 +91,10 @@ def receive_minority(
     Parameters
     ----------
     block : Block
+        The rows.
     memory : SamplingMemory
     rows : Rows
+        The rows.
     weights : ndarray
         The weights of the rows; of length 0 if each pair has the weight 1.
     starts : ndarray of shape (n_groups + 1,), int64
@@ -160,6 +162,7 @@ class PairSteps:
     Parameters
     ----------
     seed : int
+        The seed of the random numbers.
     sign : int
     scale : float
         lam. For steps in the dual, it is multiplied by the weight of all pairs.
@@ -260,6 +263,7 @@ class PairSolver(Solver):
         Parameters
         ----------
         blocks : Blocks
+            The rows.
         groups : PairGroups, optional
             Where pairs are within groups, or of rows with grades or weights.
         """
@@ -301,10 +305,13 @@ def hinge_dual(rounding: Rounding, w: ndarray, active: float, lam: float, steps:
     Parameters
     ----------
     rounding : Rounding
+        The sizes of the rows.
     w : ndarray
+        The weights.
     active : float
         The mean of the variables.
     lam : float
+        The regularisation strength.
     steps : int
         The number of steps that led to w.
     """

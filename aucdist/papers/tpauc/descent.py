@@ -175,8 +175,11 @@ def errors_of_square(
     Parameters
     ----------
     rounding : Rounding
+        The sizes of the rows.
     w : ndarray
+        The weights.
     lam : float
+        The regularisation strength.
     primal : float
     slope : ndarray of shape (n_features,)
         The gradient at w.
@@ -217,6 +220,7 @@ class SubspaceDescent:
     Parameters
     ----------
     blocks : Blocks
+        The rows.
     moments : PairMoments
         The moments of both classes.
     lam : float

@@ -180,6 +180,7 @@ class PairMoments:
         covariance_w : ndarray
             S w.
         lam : float
+            The regularisation strength.
         """
         miss = 1.0 - w @ self.difference
         value = float(miss**2 + variance + 0.5 * lam * (w @ w))
@@ -206,6 +207,7 @@ def products_with(block: Block, vectors: ndarray) -> ndarray:
     Parameters
     ----------
     block : Block
+        The rows.
     vectors : ndarray of shape (n_vectors, n_features), float64
 
     Returns
@@ -221,6 +223,7 @@ def squared_distances(block: Block, means: ndarray, products: ndarray) -> ndarra
     Parameters
     ----------
     block : Block
+        The rows.
     means : ndarray of shape (2, n_features), float64
         The negative class first.
     products : ndarray of shape (n_rows, 2 or more), float64

@@ -226,9 +226,12 @@ def one_pass_epoch(
     Parameters
     ----------
     block : Block
+        The rows.
     memory : object
     w : ndarray
+        The weights.
     seed : int
+        The seed of the random numbers.
     rates : tuple (float, float)
         eta and lam.
     sketch : tuple (int or None, int)

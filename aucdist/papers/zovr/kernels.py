@@ -104,6 +104,7 @@ def steps_along(rows, plane, before, n_steps, seed, c):
         The subspace.
     before, n_steps : int
     seed : int
+        The seed of the random numbers.
     c : ndarray of shape (n_directions,), float64
         Updated; 0 before the first step.
     """

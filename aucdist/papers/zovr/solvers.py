@@ -153,6 +153,7 @@ def evaluate_margins(
     Parameters
     ----------
     block : Block
+        The rows.
     memory : MarginMemory
     vector : ndarray
         The step along the directions whose products the block keeps, or the weights if it keeps none.
