@@ -1,1 +1,1 @@
-"""The formats of data files: how each is split into parts, parsed and encoded."""
+"""The formats of data files: how a file of each format is split into parts, parsed and encoded."""

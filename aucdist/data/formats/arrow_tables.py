@@ -1,6 +1,6 @@
 """Read Parquet files, and convert pandas and Arrow tables.
 
-From Parquet files with one feature in each column, only the columns and row groups that are needed are read.
+Only the needed columns and row groups of a Parquet file are read.
 
 In Hive-partitioned folders, `year=2024/part.parquet` has a column `year` with one value.
 """
@@ -47,15 +47,18 @@ MAX_GROWTH_OF_LARGE = 1000
 
 
 def size_of_texts(table: pa.Table) -> int:
-    """Return the bytes of all texts after dictionaries are expanded: in a dictionary, one long text may stand for many rows."""
+    """Return the bytes of all strings after dictionaries are expanded.
+
+    One long string in a dictionary may stand for many rows.
+    """
     size = 0
     for column in table.columns:
         if pa.types.is_dictionary(column.type):
             for chunk in column.chunks:
-                with contextlib.suppress(pa.ArrowNotImplementedError):  # values that are not texts
+                with contextlib.suppress(pa.ArrowNotImplementedError):  # the values are not strings
                     size += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
         elif pa.types.is_string_view(column.type):
-            for chunk in column.chunks:  # each value begins with its length, and takes 16 bytes
+            for chunk in column.chunks:  # each value takes 16 bytes, which begin with its length
                 lengths = np.frombuffer(chunk.buffers()[1], np.int32)[::4]
                 size += int(lengths[chunk.offset : chunk.offset + len(chunk)].sum(dtype=np.int64))
     return size
@@ -91,7 +94,7 @@ def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
 
 
 def _of_one_type(column: "pd.Series") -> "pd.Series":
-    """Convert a column of objects of several types to numbers if possible, and to texts otherwise."""
+    """Convert a column of objects of several types to numbers if possible, and to strings otherwise."""
     import pandas as pd
 
     missing = np.array([pd.api.types.is_scalar(value) and pd.isna(value) for value in column], dtype=bool)
@@ -158,7 +161,7 @@ def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] =
     names : sequence of str
         The columns of the file.
     texts : collection of str, default=()
-        Columns whose integers are texts, besides those of the part.
+        Columns whose integers are strings, in addition to those of the part.
     """
     values = {}
     for name, value in path_values(part.url).items():
@@ -182,7 +185,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
     schema : Schema or None
         The schema of the training data, if the file must be encoded like them.
     data : bytes, optional
-        The whole file, where that was read.
+        The content of the file, if it has been read.
 
     Raises
     ------
@@ -222,15 +225,15 @@ def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
     """Return all columns of the row groups of a part, including partition columns. Errors are those of `parse_parquet`."""
     with _parquet_file(part) as (file, parquet):
         table = _matching(parquet, file, source, part, _names(parquet, part.url), ())[0]
-        table.validate(full=True)  # texts are UTF-8, and indices lie within their dictionaries
+        table.validate(full=True)  # checks that strings are UTF-8, and that indices are within their dictionaries
         return table
 
 
 def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
-    """Return the bytes of each row group of a file, uncompressed, by its number.
+    """Return the uncompressed bytes of each row group of a file, by its number.
 
-    Row groups that cannot hold a row for `source.where`, by their statistics or by the folders of the file, are left out.
-    Only the end of the file is read, which describes it.
+    Row groups are left out if, by their statistics or by the folders of the file, they cannot have a row for `source.where`.
+    Only the metadata at the end of the file is read.
 
     Parameters
     ----------
@@ -274,7 +277,7 @@ def _condition(conditions: Sequence[RowFilter], names: Sequence[str], where: str
 
 
 def _needed_groups(file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart) -> list[int]:
-    """Return which row groups of a part can hold rows that meet the source's conditions."""
+    """Return the row groups of a part that may have rows which meet the conditions of the source."""
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
     if source.where is None:
         return list(groups)
@@ -334,7 +337,7 @@ def _matching(
         )
     check_fits(cells, where)
     columns = [name for name in dict.fromkeys([*read, *conditions_on]) if name not in added]
-    # One long text in a dictionary may stand for so many rows that expanding the column would fill the memory.
+    # One long string in a dictionary may stand for so many rows that expanding the column would fill the memory.
     chunks = (group.column(j) for group in map(file.metadata.row_group, needed) for j in range(group.num_columns))
     repeated = sorted(
         {
@@ -365,6 +368,7 @@ def _matching(
         table = table.append_column(name, pa.repeat(scalar, table.num_rows))
     first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
-        table, first = filtered(table, source, where, added), 1  # conditions on partition columns were checked before
+        # Conditions on partition columns were checked before.
+        table, first = filtered(table, source, where, added), 1
         where = f"{where}, where {source.where}"
     return table, first, where

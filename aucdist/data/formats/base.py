@@ -39,9 +39,9 @@ OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unk
 PART_BYTES = 64 * 2**20
 """Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
 and the same bits."""
-LINE_BREAK_WINDOW = 2**16  # number of bytes that are searched for a line break at a time
+LINE_BREAK_WINDOW = 2**16  # the number of bytes that are searched for a line break at a time
 BYTES_AT_ONCE = 2**24
-HEAD_BYTES = 2**11  # number of bytes by which a compressed file is recognised
+HEAD_BYTES = 2**11  # the number of bytes by which a compressed file is recognised
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,22 @@ class FilePart:
     Attributes
     ----------
     url : str
+        The URL of the file.
     start : int
+        The offset of the first byte or row group.
     stop : int or None
-        If None, the whole file, which may be compressed and have a header.
+        The offset of the end. None means the whole file, which may be compressed and have a header.
     columns : tuple of str
-        For a range of a CSV file the names of its columns.
+        For a range of a CSV file, the names of its columns.
     row : int
-        The number of its first row in the data set (counted from 0), once it is known.
+        The number of its first row in the data set, counted from 0, once it is known.
     line : int
-        The number of its first line in the file (from 1), if an error needs it: lines are not counted otherwise.
+        The number of its first line in the file, counted from 1. Lines are counted only if an error needs the number.
     folder_texts : tuple of str
-        Columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of the data
+        Columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that have a string in some folder of the data
         set.
     version : str
-        Identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
+        An identifier of this version of the file (`aucdist.data.storage.files.Stat`). Empty for a file on the web.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -84,40 +86,43 @@ class FilePart:
         return files.shown(self.url)
 
     def check_version(self) -> None:
-        """Raise a StorageError if its file has changed since the part was made."""
+        """Raise a StorageError if the file has changed since the part was made."""
         if self.version and files.stat(self.url).etag != self.version:
             raise StorageError(f"{self.where} has changed since it was first read: start again when it is complete")
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts over the rows of a part, and the names in it. Surveys merge by ``+``.
+    """Counts over the rows of a part, and the names in it. Surveys can be merged by ``+``.
 
     Attributes
     ----------
     where : str
-        Names the part (the first of those merged) in errors.
+        The name of the part in error messages. After merging, it is that of the first part.
     rows : int
+        The number of rows.
     labels : dict of str to int
-        Rows of each class, by `class_name`; with `topics` rows of each distinct list of classes, with commas between them.
+        The number of rows of each class, as `class_name` spells it. With `topics`, the number of rows of each distinct list of
+        classes, with commas between them.
     topics : bool
-        Whether a row may be of several classes, or of none.
+        Whether a row may have several classes, or none.
     stored, width : int
-        Svmlight: values that are not zero, and features up to the last that occurs.
+        For svmlight, the number of values that are not zero, and the number of features up to the last one that occurs.
     single : bool
         Whether all numbers are stored as float32.
     label : str
-        Name of the label column; empty for svmlight.
+        The name of the label column. Empty for svmlight.
     columns : tuple of str
-        The columns of a table that are features; empty for svmlight.
+        The columns of a table that are features. Empty for svmlight.
     categories : dict of str to tuple of str
-        The values of the categorical ones among them, in alphabetical order.
+        The values of each categorical column, in alphabetical order.
     hashed : dict of str to int
-        For the hashed ones the number of their features.
+        The number of features of each hashed column.
     dates : dict of str to tuple of DatePart
-        For columns of dates the parts that are among `columns`.
+        The parts of each column of dates that are among `columns`.
     missing, unknown : dict of str to int
-        Missing values, and values of categories that the training data did not have, of the columns that have some.
+        For each column that has some, the number of missing values, and of values of categories that the training data did not
+        have.
     """
 
     where: str
@@ -137,7 +142,7 @@ class Survey:
 
     @classmethod
     def of(cls, where: str, labels: Labels, **columns: Any) -> "Survey":
-        """Return the survey of a part whose rows have these labels; `columns` are its other fields."""
+        """Return the survey of a part whose rows have these labels. `columns` are its other fields."""
         return cls(where, len(labels.class_numbers), labels.counts(), labels.topics, **columns)
 
     def _of_classes(self) -> Iterator[tuple[list[str], int]]:
@@ -146,7 +151,7 @@ class Survey:
 
     @property
     def classes(self) -> dict[str, int]:
-        """The rows of each class, by `class_name`; with several labels a row counts for each of them."""
+        """The number of rows of each class, as `class_name` spells it. A row with several labels counts for each of them."""
         counts: dict[str, int] = {}
         for names, n in self._of_classes():
             for name in names:
@@ -163,7 +168,7 @@ class Survey:
         Raises
         ------
         InputError
-            If they differ in their columns.
+            If their columns differ.
         """
         ours, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
         if ours != theirs:
@@ -187,7 +192,7 @@ class Survey:
 
 
 class Texts(NamedTuple):
-    """A column of texts: the distinct ones in alphabetical order, and the position of each row's text among them."""
+    """A column of strings: the distinct strings in alphabetical order, and the position of each row's string among them."""
 
     codes: "np.ndarray"
     categories: tuple[str, ...]
@@ -203,17 +208,18 @@ class Parsed:
     labels : Labels
         The labels of the rows.
     X : ndarray or sp.csr_matrix
-        Of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the
-        widest row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers):
-        the features that are numbers, in order. Finite, or nan where values may be missing.
+        For svmlight, a csr_matrix of shape (n_samples, width), float32 or float64, without zeros. Unless the width is given, it
+        is that of the widest row, including zeros that are written. For a table, an ndarray of shape (n_samples, n_numbers)
+        with the features that are numbers, in order. Values are finite, or NaN if they may be missing.
     texts : dict of str to Texts
-        Of a table the categorical and hashed columns, without blanks around the texts.
+        For a table, the categorical and hashed columns, without spaces around the strings.
     group : ndarray of shape (n_samples,), int64, or None
+        As in `Block`.
     cost : ndarray of shape (n_samples,), float64, or None
-        See `Block`.
+        As in `Block`.
     digest : str
-        A checksum of what was read, and of what its path says, if the part is a whole file without a version: rows in
-        memory are identified by it, and others by the versions of their files.
+        If the part is a whole file without a version, a checksum of its content and of the columns in its path. Rows in memory
+        are identified by it, and all others by the versions of their files.
     """
 
     survey: Survey
@@ -235,7 +241,7 @@ def check_expectations(source: SourceFields, name: str, figures: Mapping[str, An
     Raises
     ------
     InputError
-        The message names what was expected and what was found.
+        If one differs. The message has both numbers.
     """
     stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
     for figure, value in figures.items():
@@ -280,15 +286,15 @@ class Format(ABC):
     Attributes
     ----------
     source : SourceFields
-        What to read and how.
+        The files, and how they are read.
     schema : Schema or None
         The schema of the training data, if the rows are encoded like them.
     fields : frozenset of str
-        The keys of a source that it takes besides those of every source. Any other key is refused.
+        The keys that a source of this format may have in addition to the general ones. Any other key is an error.
     needs_label : bool
-        Whether a source must name the label column. It then also chooses its features by the names of columns.
+        Whether a source must name the label column. It then also selects its features by the names of columns.
     of_one : str
-        Why a source cannot be a list; empty if it can.
+        The reason why a source cannot be a list of files. Empty if it can.
     """
 
     fields: frozenset[str] = frozenset()
@@ -299,18 +305,21 @@ class Format(ABC):
         self.source, self.schema = source, schema
 
     def check(self) -> None:  # noqa: B027  # most formats have nothing to check
-        """Raise an InputError unless the keys of the source go together."""
+        """Raise an InputError if the keys of the source contradict each other."""
 
     def is_present(self) -> bool:
-        """Return whether a data set can be read without a network. Formats that cannot know this return True."""
+        """Return whether a data set can be read without a network. Formats that cannot determine this return True."""
         return True
 
     def describe_files(self) -> list[Json]:
-        """Return each URL without its password; for files also size and ETag (local files: the time of the last change)."""
+        """Return each URL without its password.
+
+        For files, also return the size and the ETag (for local files, the time of the last change).
+        """
         return [{"url": files.shown(url)} for url in self.source.urls()]
 
     def pinned(self) -> Json:
-        """Return the keys of the source that name the versions that its tables have now, if they have any."""
+        """Return the keys of the source that name the present versions of its tables, if they have versions."""
         return {}
 
     def part_urls(self) -> list[str]:
@@ -318,13 +327,13 @@ class Format(ABC):
         return self.source.urls()
 
     def whole_files(self) -> list[FilePart]:
-        """Return each file of a source as one part, whatever its version."""
+        """Return each file of a source as one part, without its version."""
         return [FilePart(url) for url in self.part_urls()]
 
     def split(self, n: int | None) -> list[FilePart]:
-        """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file.
+        """Split a source into about `n` parts of about the same size, in the order of its rows. Each part belongs to one file.
 
-        None: into parts of about `PART_BYTES`. By default each file, or whatever a URL stands for, is a part.
+        None means parts of about `PART_BYTES`. By default, each file, or whatever a URL stands for, is a part.
         """
         return self.whole_files()
 
@@ -335,19 +344,19 @@ class Format(ABC):
         Raises
         ------
         InputError
-            If the part cannot be read, or something in it is wrong.
+            If the part cannot be read or is malformed.
         """
 
     def feature_names(self, survey: Survey) -> tuple[str, ...]:
-        """Return the names of the features of a data set; by default those of the columns and their categories."""
+        """Return the names of the features of a data set. By default, these are the names of the columns and their categories."""
         return tuple(check_names(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
-        """Return whether rows become CSR if the source states no layout. By default they do if columns are hashed."""
+        """Return whether rows become CSR if the source states no layout. By default, they do if columns are hashed."""
         return bool(survey.hashed)
 
     def for_scoring(self, schema: "Schema") -> Json:
-        """Return the changes to a source by which its rows get the features of a model, without labels.
+        """Return the changes to a source with which its rows have the features of a model, without labels.
 
         Raises
         ------
@@ -358,7 +367,7 @@ class Format(ABC):
 
 
 class FileFormat(Format):
-    """A format of files that are read whole; subclasses may split them."""
+    """A format of files that are read as a whole. Subclasses may split them."""
 
     def is_present(self) -> bool:
         """Return whether all files or folders of a source are local and exist."""
@@ -377,7 +386,7 @@ class FileFormat(Format):
         Raises
         ------
         InputError
-            If there are none, or several and the checksum of one.
+            If there are no files, or if there are several files and one checksum.
         """
         urls = files.files_of(self.source.source)
         if self.source.sha256 is not None and len(urls) > 1:
@@ -397,7 +406,7 @@ class FileFormat(Format):
     def read_part(self, part: FilePart) -> Parsed:
         """Parse a whole file and return its rows."""
         data = files.read_bytes(part.url, self.source.sha256)
-        part.check_version()  # after reading, so that all bytes belong to one version
+        part.check_version()  # The version is checked after reading, so that all bytes belong to one version.
         # Hashing can take as long as reading, so a part with a version is only hashed if its source states a checksum.
         digest = "" if part.version and self.source.sha256 is None else files.sha256_of(data)
         if self.source.sha256 not in (None, digest):
@@ -410,36 +419,36 @@ class FileFormat(Format):
 
     @abstractmethod
     def parse(self, data: bytes, part: FilePart) -> Parsed:
-        """Return the rows in bytes.
+        """Return the rows in the content of a file.
 
         Parameters
         ----------
         data : bytes
-            A file, decompressed, or a range of whole lines.
+            The decompressed content of a file, or of a range of whole lines.
         part : FilePart
-            Where they are from, for errors; of a range its columns too, as it has no header.
+            The part, which names the file in errors. For a range, which has no header, it also has the columns.
 
         Raises
         ------
         InputError
-            If something in it is wrong, naming the line or row and the column.
+            If the content is malformed. The message names the line or row and the column.
         """
 
 
 class TableFormat(Format):
-    """A format with named columns, from which a source chooses the label and the features."""
+    """A format with named columns, from which a source selects the label and the features."""
 
     needs_label = True
 
     def for_scoring(self, schema: "Schema") -> Json:
-        """Choose the columns of the model, in any order in the file, and no label."""
+        """Return changes that select the columns of the model, in any order in the file, and no label."""
         return {
             "label": None, "groups": None, "cost_column": None, "labels": "numbers", "keep": schema.columns(), "drop": None,
             "categorical": [], "hashed": {}, "dates": {},
         }  # fmt: skip
 
     def check(self) -> None:
-        """Refuse a column with two roles, and words for missing values without ``missing: keep``."""
+        """Raise an InputError for a column with two roles, and for words for missing values without ``missing: keep``."""
         source = self.source
         if source.missing_values and source.missing == "refuse":
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
@@ -460,12 +469,11 @@ class TableFormat(Format):
 class LineFormat(FileFormat):
     """A format of files that are split at line breaks.
 
-    Files that are compressed or come from the web stay whole, as do those with a `sha256`, which needs all of the file. Little is
-    read to split a file: its size, the header, and a few bytes around each edge.
-    """
+    Files that are compressed or on the web are not split, and neither are files with a `sha256`, which needs the whole file. To
+    split a file, only its size, the header, and a few bytes around each edge are read."""
 
     def split(self, n: int | None) -> list[FilePart]:
-        """Return ranges of files: fewer than `n` if lines are long, and more than `n` if there are more files."""
+        """Return ranges of files. There are fewer than `n` if lines are long, and more than `n` if there are more files."""
         parts = super().split(n)
         # In UTF-16 a line break is not a single byte.
         if self.source.sha256 is not None or self.source.encoding == "utf-16":
@@ -493,7 +501,7 @@ class LineFormat(FileFormat):
         return ranges
 
     def read_header(self, url: str, start: int, stat: files.Stat) -> tuple[int, tuple[str, ...]]:
-        """Return where the rows start, and the columns; by default there is no header."""
+        """Return where the rows start, and the columns. By default, there is no header."""
         return start, ()
 
     def read_part(self, part: FilePart) -> Parsed:
@@ -503,7 +511,7 @@ class LineFormat(FileFormat):
         data = files.read_range(part.url, part.start, part.stop, part.version)
         try:
             return self.parse(data, part)
-        except InputError:  # parse again, counting lines, so that the error names the line
+        except InputError:  # the part is parsed again with counted lines, so that the error names the line
             chunks = ((at, min(at + BYTES_AT_ONCE, part.start)) for at in range(0, part.start, BYTES_AT_ONCE))
             before = sum(files.read_range(part.url, *chunk, part.version).count(b"\n") for chunk in chunks)
             self.parse(data, replace(part, line=1 + before))
@@ -511,5 +519,5 @@ class LineFormat(FileFormat):
 
 
 def even_share(n_bytes: int, n: int | None) -> int:
-    """Return the number of bytes of each part: an n-th of all bytes, or about `PART_BYTES` if `n` is None."""
+    """Return the number of bytes of each part: all bytes divided by `n`, or about `PART_BYTES` if `n` is None."""
     return max(1, math.ceil(n_bytes / (n or max(1, math.ceil(n_bytes / PART_BYTES)))))

@@ -1,8 +1,9 @@
-"""Read files in parts, so that all workers read one large file together.
+"""Read files in parts, so that all workers together read one large file.
 
-A format splits a source into parts; any worker makes the survey of any part; the surveys are merged, which numbers the rows and
-gives the schema (`resolve_source_and_schema`); then any worker reads any part as a block: `encode` makes one of what was parsed,
-with numbers as they are, categories as 0/1 features, classes as -1 and +1. See `aucdist.data.shards.reading`.
+A format splits a source into parts, and any worker makes the survey of any part. The merged surveys number the rows and give
+the schema (`resolve_source_and_schema`). Then any worker reads any part as a block: `encode` makes a block of the parsed rows,
+in which numbers stay as they are, categories become 0/1 features, and classes become -1 and +1. See
+`aucdist.data.shards.reading`.
 """
 
 import hashlib
@@ -37,7 +38,7 @@ class StoredPart(Stored[Parsed]):
     source : SourceFields
         The source of the rows.
     index : int
-        The number of its block.
+        The number of the block of this part.
     part : FilePart
         The part of a file.
     schema : Schema, optional
@@ -73,8 +74,8 @@ def resolve_source_and_schema(
     schema : Schema or None
         The schema of the training data, if the rows are to be encoded like them.
     labelled : bool
-        False for rows that are only scored: they may be of one class, and unless the source names a label they count as
-        negative, whatever their labels are.
+        False for rows that are only scored. They may have one class only. Unless the source names a label, all rows count as
+        negative.
     name : str
         The name of the data set in error messages.
 
@@ -128,15 +129,15 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     Parameters
     ----------
     parsed : Parsed
-        What a file or a part of one holds.
+        The rows of a file or of a part of it.
     where : str
         The name of the data in error messages.
     source : SourceFields
-        Its layout and type of values must be those that `resolve_source_and_schema` returned.
+        The source with the layout and the type of values that `resolve_source_and_schema` returned.
     schema : Schema
         The features and classes that the block gets.
     first_row : int
-        The first row's number in the data set; the others follow.
+        The number of the first row in the data set. The other rows are numbered consecutively.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
 
 
 def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -> Any:
-    """Return the features of a table side by side.
+    """Return the features of a table as one matrix.
 
     Parameters
     ----------
@@ -182,9 +183,13 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
     where : str
         The name of the data in error messages.
     schema : Schema
-        Names the features, and the categories in the order of theirs.
+        The names of the features and of the categories, in their order.
     sparse : bool
-        Whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the numbers.
+        Whether to return a csr_matrix instead of an ndarray. Its type is that of the numbers.
+
+    Returns
+    -------
+    ndarray or csr_matrix of shape (n_samples, n_features)
 
     Raises
     ------
@@ -192,7 +197,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
         If the features are not those of the schema.
     """
     categories, names = features_as(table.survey, schema, where)
-    pieces: list[Any] = []  # groups of features: columns of numbers, or the 0/1 features of a column as a sparse matrix
+    pieces: list[Any] = []  # These are columns of numbers, or the 0/1 features of a column as a sparse matrix.
     n_numbers, hashed = 0, table.survey.hashed
     for is_number, run in itertools.groupby(table.survey.columns, lambda name: name not in {*categories, *hashed}):
         of_run = list(run)
@@ -203,7 +208,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
         for name in of_run:
             column, width = table.texts[name], hashed.get(name) or len(categories[name])
             if name in hashed:
-                # A hash of 64 bits that depends only on the text, in every process and on every machine.
+                # The hash of 64 bits depends only on the string, in every process and on every machine.
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
                 feature = [int.from_bytes(digest, "little") % width for digest in hashes]
             else:
@@ -245,7 +250,7 @@ def features_as(survey: Survey, schema: Schema, where: str) -> tuple[dict[str, t
 
 
 def check_features(names: Sequence[str], schema: Schema, where: str) -> None:
-    """Raise an InputError that lists the first differences if features are not those of the training data."""
+    """Raise an InputError that lists the first differences if the features are not those of the training data."""
     if tuple(names) == schema.feature_names:
         return
     names_here, trained = set(names), set(schema.feature_names)

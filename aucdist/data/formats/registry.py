@@ -1,6 +1,6 @@
-"""All formats by name. A new format is a class here or in a module of this folder, and a row here: "A format" in ARCHITECTURE.md.
+"""All formats by name. For a new format, add a class and a row here: see "A format" in ARCHITECTURE.md.
 
-Parquet is read by row groups. A format that another library reads as a whole has one part for each file or query.
+Parquet files are read by row groups. A format that another library reads as a whole has one part for each file or query.
 """
 
 import contextlib
@@ -73,13 +73,25 @@ FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel", b
 
 
 class ArrowFileFormat(TableFormat, FileFormat):
-    """A format of files that are each converted to an Arrow table."""
+    """A format of files that are converted to Arrow tables, one by one."""
 
     fields = OF_COLUMNS | {"where"}
 
     @abstractmethod
     def table(self, data: bytes, where: str) -> "pa.Table":
-        """Return the table in a file. `data`: decompressed. `where`: names the file in errors."""
+        """Return the table in a file.
+
+        Parameters
+        ----------
+        data : bytes
+            The decompressed content of the file.
+        where : str
+            The name of the file in error messages.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
 
     def parse(self, data: bytes, part: FilePart) -> Parsed:
         """Return the columns."""
@@ -91,7 +103,7 @@ class ArrowFileFormat(TableFormat, FileFormat):
 
 
 class JsonLinesFormat(ArrowFileFormat):
-    """Files with one JSON object on each line, or with one array of them; the columns are the keys of all objects."""
+    """Files with one JSON object on each line, or with one array of objects. The columns are the keys of all objects."""
 
     def table(self, data: bytes, where: str) -> "pa.Table":
         """Return the columns. A key that an object does not have is a missing value.
@@ -99,7 +111,7 @@ class JsonLinesFormat(ArrowFileFormat):
         Raises
         ------
         InputError
-            If a line is no JSON object, or a key has values of several types.
+            If a line is not a JSON object, or a key has values of several types.
         """
         import pyarrow as pa
         import pyarrow.json
@@ -108,10 +120,10 @@ class JsonLinesFormat(ArrowFileFormat):
             data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
         message = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
         with as_input_error(message, pa.ArrowException, OSError, UnicodeDecodeError):
-            str(data, "utf-8")  # Arrow does not check this
+            str(data, "utf-8")  # Arrow does not check the encoding
             options = pa.json.ReadOptions(use_threads=False, block_size=2**26)
             table = pa.json.read_json(pa.BufferReader(data), options)
-            # Arrow would convert texts with a time zone to UTC.
+            # Arrow would convert strings with a time zone to UTC.
             times = [pa.field(field.name, pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)]
             if times:
                 as_texts = pa.json.ParseOptions(explicit_schema=pa.schema(times))
@@ -132,7 +144,7 @@ class ArrowFormat(ArrowFileFormat):
         """
         import pyarrow as pa
 
-        # A file is a stream between two magic strings. Its footer repeats where the batches are, so it is not read.
+        # A file is a stream between two magic strings. Its footer, which repeats where the batches are, is not read.
         stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
         kinds = pa.ArrowException, OSError, ValueError, struct.error
         with as_input_error(f"{where} is not a valid Arrow file", *kinds):
@@ -161,7 +173,7 @@ class ExcelFormat(ArrowFileFormat):
 
         from aucdist.data.formats.arrow_tables import from_pandas
 
-        # openpyxl passes on the errors of its XML parser, zipfile and NumPy
+        # openpyxl also raises the errors of its XML parser, of zipfile and of NumPy.
         with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
             file = io.BytesIO(data)
             with zipfile.ZipFile(file) as packed:
@@ -207,21 +219,21 @@ class LoadedFormat(TableFormat):
 
 
 def _fetched(url: str, fault: str) -> AbstractContextManager[None]:
-    """Convert exceptions of drivers and clients to InputErrors that do not contain secrets."""
+    """Convert exceptions of drivers and clients to InputErrors without secrets."""
     return as_input_error(f"{files.shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url))
 
 
 class VersionedFormat(LoadedFormat):
-    """A format of tables that keep their earlier versions. A command reads one version of each table."""
+    """A format of tables that keep earlier versions. A command reads one version of each table."""
 
     fields = LoadedFormat.fields | {"version"}
 
     @abstractmethod
     def open(self, url: str, version: int | None) -> tuple[int, Any]:
-        """Return the number of a version, by default of the newest one, and a function that reads its rows."""
+        """Return the number of a version, by default that of the newest one, and a function that reads its rows."""
 
     def pinned(self) -> Json:
-        """Return the versions that the tables have now, unless the source names versions."""
+        """Return the present versions of the tables, unless the source names versions."""
         if self.source.version is not None:
             return {}
         versions = []
@@ -266,10 +278,10 @@ class SqlFormat(LoadedFormat):
     fields = LoadedFormat.fields | {"query"}
 
     def check(self) -> None:
-        """Refuse a source without a query, or with a query that is not a single SELECT.
+        """Raise an InputError if the source has no query, or a query that is not a single SELECT.
 
-        Databases differ in what ends a text or a comment, so a semicolon is allowed only at the end, and in a text that all of
-        them read alike.
+        Databases differ in how strings and comments end. So a semicolon is allowed only at the end, and in strings that all
+        databases read in the same way.
         """
         super().check()
         if self.source.query is None:
@@ -289,8 +301,8 @@ class SqlFormat(LoadedFormat):
         Parameters
         ----------
         url : str
-            As SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
-            ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
+            A URL of SQLAlchemy, such as ``sqlite:////data/sales.db`` or ``postgresql+psycopg://user:password@host/sales``, or
+            ``duckdb:///sales.duckdb``. Messages do not show the password.
 
         Raises
         ------
@@ -323,7 +335,7 @@ class SqlFormat(LoadedFormat):
             kind, path = address.get_backend_name(), address.database
             if kind == "sqlite" and path and path != ":memory:":
                 if not path.startswith("file:"):
-                    if not Path(path).is_file():  # otherwise SQLite creates the file
+                    if not Path(path).is_file():  # SQLite would create the file
                         check_regular(Path(path), path)
                         raise InputError(f"{where}: there is no such database file: correct the path")
                     path = f"file:{quote(str(Path(path).absolute()))}"
@@ -348,7 +360,7 @@ class ParquetFormat(TableFormat, FileFormat):
     fields = OF_COLUMNS | {"where"}
 
     def whole_files(self) -> list[FilePart]:
-        """Return each file as one part with its partition columns that contain texts."""
+        """Return each file as one part, with its partition columns that have strings."""
         from aucdist.data.formats.arrow_tables import text_columns
 
         urls = self.part_urls()
@@ -356,7 +368,7 @@ class ParquetFormat(TableFormat, FileFormat):
         return [FilePart(url, folder_texts=texts) for url in urls]
 
     def split(self, n: int | None) -> list[FilePart]:
-        """Return ranges of row groups, each with about an n-th of all uncompressed bytes. Files with a `sha256` stay whole."""
+        """Return ranges of row groups, each with about an n-th of all uncompressed bytes. Files with a `sha256` are not split."""
         from aucdist.data.formats.arrow_tables import row_group_sizes
 
         parts = super().split(n)
@@ -376,7 +388,10 @@ class ParquetFormat(TableFormat, FileFormat):
         return ranges or [replace(parts[-1], stop=0)]
 
     def parse(self, data: bytes | None, part: FilePart) -> Parsed:
-        """Return the columns. The digest covers the partition columns, if there are any. `data`: None for some row groups."""
+        """Return the columns.
+
+        The digest covers the partition columns, if there are any. `data` is None for some of the row groups.
+        """
         from aucdist.data.formats.arrow_tables import parse_parquet, path_values
 
         values = path_values(part.url)
@@ -386,7 +401,7 @@ class ParquetFormat(TableFormat, FileFormat):
         """Parse a file, or some of its row groups, and return their rows."""
         if part.stop is None:
             return super().read_part(part)
-        part.check_version()  # the row groups may have changed meanwhile
+        part.check_version()  # the file may have changed while it was read
         parsed = self.parse(None, part)
         part.check_version()
         return parsed
@@ -405,7 +420,7 @@ class SvmlightFormat(LineFormat):
         return parse_svmlight(data, part.where, self.source, n_features, part.line)
 
     def feature_names(self, survey: Survey) -> tuple[str, ...]:
-        """Return the numbers of the features, up to the largest that occurs or that the source states."""
+        """Return the numbers of the features, up to the largest one that occurs or that the source states."""
         if survey.width == 0:
             raise InputError(f"{survey.where}: no row has a feature: give at least one value, such as 3:0.5")
         if self.source.n_features is None and survey.width > max(
@@ -495,7 +510,10 @@ COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "ori
 
 
 def format_from_suffix(name: str) -> Json:
-    """Return the keys of a source that the ending of a file's name decides, its format among them; none for another ending."""
+    """Return the keys of a source that the suffix of a file name determines, including its format.
+
+    There are none for other suffixes.
+    """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix == ".tsv":
         return {"format": "csv", "separator": "tab"}
@@ -503,19 +521,19 @@ def format_from_suffix(name: str) -> Json:
 
 
 def format_from_bytes(head: bytes, where: str) -> Json:
-    """Return the keys of a source that the first bytes of a file decide, its format among them.
+    """Return the keys of a source that the first bytes of a file determine, including its format.
 
     Parameters
     ----------
     head : bytes
-        Unpacked.
+        The first bytes after decompression.
     where : str
         The name of the data in error messages.
 
     Raises
     ------
     InputError
-        If they belong to a web page or to no known format.
+        If they are those of a web page or of an unknown format.
     """
     first = head.lstrip()
     if first[:1] == b"<":

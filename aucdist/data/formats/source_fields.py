@@ -64,7 +64,7 @@ class EachOf(BaseModel):
 
 
 class SourceFields(BaseModel):
-    """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks that they go together."""
+    """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks their combinations."""
 
     model_config = FROZEN_MODEL
 
@@ -210,12 +210,12 @@ class SourceFields(BaseModel):
 
     @property
     def is_sharded(self) -> bool:
-        """Whether its rows are blocks already, which are read through `aucdist.data.shards` only."""
+        """Whether the rows are stored as blocks, which only `aucdist.data.shards` reads."""
         return self.format == "shards"
 
     @property
     def display_name(self) -> str:
-        """What messages call it: its files, without the secrets of URLs."""
+        """The name of the source in messages: its files, without the secrets of URLs."""
         return shown(str(self.source))
 
     def urls(self) -> list[str]:
@@ -223,7 +223,7 @@ class SourceFields(BaseModel):
         return [self.source] if isinstance(self.source, str) else self.source
 
     def named_columns(self) -> set[str]:
-        """Return the columns that its keys name, except for those of `where`."""
+        """Return the columns that the keys name, except for those of `where`."""
         columns = [
             self.label,
             self.groups,
@@ -237,7 +237,7 @@ class SourceFields(BaseModel):
         return {column for column in columns if isinstance(column, str)}
 
     def keys_for_fingerprint(self) -> Json:
-        """Return the keys that decide how the bytes are read, as JSON values."""
+        """Return the keys that determine how the bytes are read, as JSON values."""
         newer = self.model_dump(mode="json", include=self.keys_of_use(FINGERPRINT_IF_GIVEN), exclude_defaults=True)
         return self.model_dump(mode="json", include=self.keys_of_use(FINGERPRINT)) | newer
 
@@ -249,7 +249,7 @@ class SourceFields(BaseModel):
 
     @classmethod
     def keys_of_use(cls, use: str) -> set[str]:
-        """Return the names of the keys of this use."""
+        """Return the names of the keys with this use."""
         return {name for name, field in SourceFields.model_fields.items() if use in field.metadata}
 
 

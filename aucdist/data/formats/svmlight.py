@@ -1,4 +1,4 @@
-"""svmlight files: ``label index:value index:value ... # comment``, one row a line, indices ascending."""
+"""svmlight files: ``label index:value index:value ... # comment``, with one row on each line and ascending indices."""
 
 import math
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Lines:
     Attributes
     ----------
     data : bytes
-        The last byte is a line break.
+        The bytes, of which the last one is a line break.
     where : str
         The name of the data in error messages.
     first_line : int
@@ -39,7 +39,7 @@ class Lines:
     first_line: int = 1
 
     def fault(self, offset: int, reason: str) -> InputError:
-        """Return the error that names a byte by line and column, both from 1."""
+        """Return the error that names a byte by line and column, both counted from 1."""
         line, column = self.first_line + self.data.count(b"\n", 0, offset), offset - self.data.rfind(b"\n", 0, offset)
         return InputError(f"{self.where}, line {line}, column {column}: {reason}")
 
@@ -47,9 +47,9 @@ class Lines:
 def parse_svmlight(
     data: bytes, where: str, source: SourceFields, n_features: int | None, first_line: int = 1
 ) -> Parsed:
-    """Read a file, or a part of one that consists of whole lines. It may have no rows.
+    """Read a file, or a part of it that consists of whole lines. There may be no rows.
 
-    Every number is that which Python's `float` makes of it, or the nearest float32 to that.
+    Every number has the value that Python's `float` returns, or the nearest float32 to it.
 
     Parameters
     ----------
@@ -60,22 +60,22 @@ def parse_svmlight(
     source : SourceFields
         The source of the rows.
     n_features : int or None
-        The width; None takes the largest index that occurs.
+        The number of features. None means the largest index that occurs.
     first_line : int, default=1
         The number of the first line, for error messages.
 
     Raises
     ------
     InputError
-        If a line is malformed, naming line and column; if an index is below the first, above `n_features`, or not above the
-        one before it; or if a value or a label is not finite.
+        If a line is malformed, an index is below the first one, above `n_features`, or not above the previous one, or a value
+        or a label is not finite. The message names line and column.
     """
     text, dtype = Lines(data if data.endswith(b"\n") else data + b"\n", where, first_line), source.dtype or "float64"
     array, first = np.frombuffer(text.data, dtype=np.uint8), 0 if source.zero_based else 1
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
-    hard = np.empty((most_values, 3), dtype=np.int64)  # the system allocates only pages that are written
+    hard = np.empty((most_values, 3), dtype=np.int64)  # the system allocates only memory pages that are written
     last, most = LAST_INDEX if n_features is None else n_features - 1 + first, float(np.finfo(dtype).max)
     queries = np.empty(most_rows if source.qid == "use" else 0, dtype=np.int64)
     topics = source.labels == "topics"
@@ -111,8 +111,8 @@ def parse_svmlight(
 
 
 def _spans(text: Lines, spans: np.ndarray) -> pa.Array:
-    """Return pieces of a text, large_binary. `spans`, of shape (n, 2): where each piece starts and stops."""
-    ends, n = np.append(spans.ravel(), 0), len(spans)  # the text between two pieces becomes an item that is not taken
+    """Return pieces of a text as large_binary. `spans`, of shape (n, 2), has the start and the end of each piece."""
+    ends, n = np.append(spans.ravel(), 0), len(spans)  # The text between two pieces becomes an item that is not used.
     items = pa.Array.from_buffers(
         pa.large_binary(), max(2 * n - 1, 0), [None, pa.py_buffer(ends), pa.py_buffer(text.data)]
     )
@@ -120,7 +120,7 @@ def _spans(text: Lines, spans: np.ndarray) -> pa.Array:
 
 
 def _labels(text: Lines, spans: np.ndarray, topics: bool) -> Labels:
-    """Return the labels in a text. `spans`, of shape (n, 2): where each label starts and stops."""
+    """Return the labels in a text. `spans`, of shape (n, 2), has the start and the end of each label."""
     encoded = _spans(text, spans).dictionary_encode()
     codes, pieces = as_numpy(encoded.indices), encoded.dictionary.to_pylist()
     labels = [raw.decode("utf-8" if topics else "ascii", "replace") for raw in pieces]
@@ -159,7 +159,7 @@ def _pair_fault(text: Lines, offset: int, fault: int, n_features: int | None, dt
     if fault == kernels.TOO_HIGH:
         return f"index {number} is too large; the largest possible is {LAST_INDEX}"
     if fault == kernels.NOT_ASCENDING:
-        # The label has no colon. A row may have no topics, and its line then begins with a pair.
+        # The label has no colon. If a row has no topics, its line begins with a pair.
         words = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()
         pair = [word for word in words if b":" in word and not word.startswith(b"qid")][-1]
         return f"index {number} after {pair.partition(b':')[0].decode()}: indices must ascend within a row"

@@ -1,7 +1,8 @@
-"""Parse svmlight rows into CSR arrays, by one pass that counts line breaks and colons and one that parses.
+"""Parse svmlight rows into CSR arrays. A first pass counts line breaks and colons, and a second one parses.
 
-Decimal numbers become float64, correctly rounded. If digits and power of ten are floats themselves, one product or quotient
-rounds correctly (Clinger, "How to read floating point numbers accurately", PLDI 1990). Pyarrow parses all other numbers.
+Decimal numbers become float64, correctly rounded. If the digits and the power of ten are representable as floats, one product
+or quotient is correctly rounded (Clinger, "How to read floating point numbers accurately", PLDI 1990). pyarrow parses all other
+numbers.
 """
 
 import numpy as np
@@ -18,17 +19,29 @@ EXACT_POWERS = np.array([10.0**e for e in range(23)])
 @kernel(forceinline=True)
 def byte_at(data, i):
     """Return a byte as an integer."""
-    return int(data[np.uint64(i)])  # unsigned, so that Numba does not check for negative indices
+    return int(data[np.uint64(i)])  # the index is unsigned, so that Numba does not check for negative indices
 
 
 @kernel(forceinline=True)
 def number_at(data, start):
     """Return the number that starts at a position of the data.
 
-    `data`, ndarray of uint8: at least one byte must follow the number; the caller checks what follows.
-    `start`: int.
-    Returns `value`; `stop`, the position after its last byte; `fault`, `FINE`, `NO_NUMBER` or `HARD`. A number
-        is hard if it has more than 18 digits, digits beyond 2**53, or a power of ten that is no float64.
+    Parameters
+    ----------
+    data : ndarray of uint8
+        The text. At least one byte must follow the number, and the caller checks what follows.
+    start : int
+        The position.
+
+    Returns
+    -------
+    value : float
+        The number.
+    stop : int
+        The position after its last byte.
+    fault : int
+        `FINE`, `NO_NUMBER` or `HARD`. A number is hard if it has more than 18 digits, digits that exceed 2**53, or a power of
+        ten that is not a float64.
     """
     i = start
     sign = byte_at(data, i)
@@ -90,21 +103,41 @@ def count_at_most(data):
 def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels, offsets, indices, values, hard):
     """Parse svmlight rows into labels and CSR arrays.
 
-    `data`, ndarray of uint8: whole lines; the last byte is a line break.
-    `first` and `last`, int: the number of the first feature in the file (0 or 1), and the largest number allowed.
-    `most`, float: the largest absolute value allowed.
-    `topics`, bool: whether a row without a label is allowed.
-    `ignore_queries`, bool: whether ``qid:...`` is ignored.
-    `queries`, of shape (rows,) or (0,), int64: written, unless it is empty: the query of each row, `NO_QUERY` where it
-        has none.
-    `labels`, of shape (rows, 2), int64: written: start and stop of the label of each row.
-    `offsets`: of shape (rows + 1,), int64.
-    `indices`: of shape (values,), int32.
-    `values`, of shape (values,), float32 or float64: written: the rows in CSR form, without zeros. The numbers of rows
-        and values are those of `count_at_most`.
-    `hard`, of shape (values, 3), int64: written: position in `values`, and start and stop, of each number that is hard.
-    Returns `n_rows` and `n_values` and `n_hard`; `width`, number of features up to the last one that occurs; `fault`,
-        `NO_FAULT`, or the kind of error; `position`, start of the next row, or of the invalid pair.
+    Parameters
+    ----------
+    data : ndarray of uint8
+        Whole lines. The last byte is a line break.
+    first, last : int
+        The number of the first feature in the file (0 or 1), and the largest number that is allowed.
+    most : float
+        The largest absolute value that is allowed.
+    topics : bool
+        Whether a row may have no label.
+    ignore_queries : bool
+        Whether ``qid:...`` is ignored.
+    queries : ndarray of shape (rows,) or (0,), int64
+        Output, unless it is empty: the query of each row, or `NO_QUERY`.
+    labels : ndarray of shape (rows, 2), int64
+        Output: the start and the end of the label of each row.
+    offsets : ndarray of shape (rows + 1,), int64
+        Output: offsets of the rows in CSR form.
+    indices : ndarray of shape (values,), int32
+        Output: features of the rows in CSR form.
+    values : ndarray of shape (values,), float32 or float64
+        Output: values of the rows in CSR form, without zeros. The numbers of rows and values are those of `count_at_most`.
+    hard : ndarray of shape (values, 3), int64
+        Output: for each hard number, its position in `values`, its start and its end.
+
+    Returns
+    -------
+    n_rows, n_values, n_hard : int
+        The numbers of rows, values and hard numbers.
+    width : int
+        The number of features up to the last one that occurs.
+    fault : int
+        `NO_FAULT`, or the kind of error.
+    position : int
+        The start of the next row, or of the invalid pair.
     """
     i, row, k, n_hard, width, fault = 0, 0, 0, 0, 0, NO_FAULT
     offsets[0] = 0
@@ -137,7 +170,10 @@ def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels,
 
 @kernel(forceinline=True)
 def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, values, hard):
-    """Parse the pairs of a row; return the position after it (or of the invalid pair), k, n_hard, the row's width and fault."""
+    """Parse the pairs of a row.
+
+    Return the position after it (or that of the invalid pair), k, n_hard, the width of the row, and the fault.
+    """
     before = first - 1
     while True:
         token = _after_blanks(data, i)
@@ -182,7 +218,7 @@ def _ends_token(c):
 
 @kernel(forceinline=True)
 def _after_blanks(data, i):
-    """Return the next position that is not blank; a line break is not blank."""
+    """Return the next position that is not a blank. A line break does not count as a blank."""
     c = byte_at(data, i)
     while c == SPACE or (9 <= c <= 13 and c != NEW_LINE):
         i += 1
@@ -207,7 +243,7 @@ def _line_end(data, i):
 
 @kernel
 def _query(data, start, before):
-    """Return the number behind ``qid:``, the position after it, and the fault; the position before where there is none."""
+    """Return the number after ``qid:``, the position after it, and the fault. Without a query, return the position `before`."""
     if not _is_query(data, start):
         return NO_QUERY, before, NO_FAULT
     i, number, digits = start + 4, 0, 0

@@ -1,7 +1,7 @@
-"""Decide how the columns of a table become features: which are numbers, texts or dates, and how their cells are written.
+"""Decide how the columns of a table become features: which are numbers, strings or dates, and how their cells are written.
 
-A cell may say that its value is missing, write a number with a comma, groups or a currency, or be a date, which becomes some
-numbers, such as its year and its weekday.
+A cell may mark a missing value, or have a number with a comma, digit groups or a currency. It may also be a date, which becomes
+one or several numbers, such as its year and its weekday.
 """
 
 import itertools
@@ -78,13 +78,14 @@ class Spelling:
     Attributes
     ----------
     missing : tuple of str
-        Texts that mark a missing value of a feature, besides `ANY_CASE` and `AS_PANDAS`.
+        Strings that mark a missing value of a feature, in addition to `ANY_CASE` and `AS_PANDAS`.
     decimal : str
         The decimal separator of numbers.
     thousands : str or None
-        What groups three digits each: a character, or ``space``.
+        The separator between groups of three digits: a character, or ``space``.
     symbols : tuple of str
-        What may stand before or behind a number, such as a currency or per cent. It does not change the number.
+        Symbols that may be written before or after a number, such as a currency or a per cent sign. They do not change the
+        number.
     """
 
     missing: tuple[str, ...] = ()
@@ -99,7 +100,7 @@ class Spelling:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The texts that mark a missing value of a feature in this spelling; those of `ANY_CASE` do so in any."""
+        """The strings that mark a missing value of a feature. Those of `ANY_CASE` do so in upper and in lower case."""
         return tuple(dict.fromkeys((*AS_PANDAS, *self.missing)))
 
     @property
@@ -117,21 +118,21 @@ class Spelling:
 
     @cached_property
     def number_words(self) -> frozenset[str]:
-        """The texts, in lower case, that mark a missing number."""
+        """The strings, in lower case, that mark a missing number."""
         return frozenset(text.lower() for text in (*ANY_CASE, *self.words))
 
     @cached_property
     def missing_numbers(self) -> np.ndarray:
-        """The numbers that mark a missing value, such as -999; they may be written as in the file or as Python writes them."""
+        """The numbers that mark a missing value, such as -999. They may be written as in the file or as Python writes them."""
         plain = self.plain_numbers(self.missing).to_pylist() if self.missing else []
         texts = [text if number is None else number for text, number in zip(self.missing, plain, strict=True)]
         return np.array([float(text) for text in texts if is_finite_number(text)])
 
     def plain_numbers(self, texts: "Sequence[str] | pa.StringArray") -> "pa.StringArray":
-        """Return numbers in the form that Python's `float` reads; null for texts that are not numbers.
+        """Return numbers in the form that Python's `float` reads, and null for strings that are not numbers.
 
-        One symbol may stand before the digits and one behind them, and a sign before or behind the first of these. A minus may
-        stand behind a fraction, as in 12.50-, which SAP writes.
+        One symbol may be written before the digits and one after them, and a sign before or after the first of these. A minus
+        sign may follow the fraction, as in 12.50-, which SAP writes.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -151,7 +152,7 @@ class Spelling:
         are_numbers = pc.match_substring_regex(texts, number)
         for sign in groups:
             texts = pc.replace_substring(texts, sign, "")
-        none = pa.nulls(1, pa.string())[0]  # if None is passed, pyarrow loads pandas
+        none = pa.nulls(1, pa.string())[0]  # for None, pyarrow would load pandas
         return pc.if_else(are_numbers, pc.replace_substring(texts, self.decimal, "."), none)
 
 
@@ -163,7 +164,7 @@ BOOLEANS = {"false": "0", "true": "1"}
 
 
 def category_key(text: str) -> str:
-    """Return a key that equal categories share: their Unicode normal form NFC, or their value as numbers (1 and 1.0, 0 and -0.0).
+    """Return a key that equal categories share: their Unicode normal form NFC, or the value of a number (1 and 1.0, 0 and -0.0).
 
     Codes with leading zeros stay as they are. Booleans are numbers.
     """
@@ -196,17 +197,17 @@ def is_finite_number(text: str) -> bool:
 
 
 def parse_date(text: str, date_format: str | None) -> datetime | None:
-    """Parse a date in a `strptime` format, or in ISO 8601 if `date_format` is None. Return None if the text is not a date."""
+    """Parse a date in a `strptime` format, or in ISO 8601 if `date_format` is None. Return None if the string is not a date."""
     try:
         if date_format is not None:
-            return datetime.strptime(text, date_format)  # dates without a time zone are taken as UTC
+            return datetime.strptime(text, date_format)  # dates without a time zone are treated as UTC
         return datetime.fromisoformat(text) if ISO_DATE.fullmatch(text) else None
     except (ValueError, OverflowError):
         return None
 
 
 def are_dates(texts: Iterable[str]) -> bool:
-    """Return whether all texts are ISO 8601 dates, except missing and zero dates. It stops at the first that is not."""
+    """Return whether all strings are ISO 8601 dates, missing values or zero dates. Stop at the first one that is not."""
     dates = (parse_date(text, None) for text in texts if text != MISSING_CATEGORY and not ZERO_DATE.match(text))
     return next(dates, None) is not None and all(dates)
 
@@ -226,7 +227,7 @@ def check_not_dates(names: Sequence[str], texts: Mapping[str, "Texts"], where: s
 
 
 def problem_with_date(text: str, date_format: str | None) -> str | None:
-    """Describe what is wrong with a cell of a date column, and which `date_format` would read it; None if it is valid."""
+    """Describe what is wrong with a cell of a date column, and which `date_format` would read it. Return None if it is valid."""
     if parse_date(text, date_format) is not None:
         return None
     expected = (
@@ -244,12 +245,12 @@ def problem_with_date(text: str, date_format: str | None) -> str | None:
 
 
 def date_numbers(column: "Texts", parts: Sequence[DatePart], date_format: str | None) -> np.ndarray:
-    """Return the parts of dates, float64 of shape (n_samples, n_parts); NaN if the date is missing.
+    """Return the parts of dates, float64 of shape (n_samples, n_parts). They are NaN if the date is missing.
 
     Parameters
     ----------
     column : Texts
-        Valid dates by `problem_with_date`, and `MISSING_CATEGORY`.
+        Dates that `problem_with_date` accepts, and `MISSING_CATEGORY`.
     parts : sequence of DatePart
         Some of `PARTS`.
     date_format : str or None
@@ -275,33 +276,33 @@ class TableOptions:
     Attributes
     ----------
     label : str
-        The column with the classes; empty if there is none.
+        The column with the classes. Empty if there is none.
     features : sequence of str
         The columns that are features, in their order. Columns with no role are ignored.
     categorical : collection of str
-        The features that are texts, and become one feature for each value.
+        The features that are categorical, which become one 0/1 feature for each value.
     guess : bool
-        Whether features with a cell that is not a number are texts as well.
+        Whether features with a cell that is not a number are categorical as well.
     hashed : mapping of str to int
-        For each hashed text column the number of its features.
+        The number of features of each hashed column.
     allowed : mapping of str to collection of str
-        The values that a text column may have; columns that are not listed may have any value.
+        The values that a categorical column may have. Columns that are not listed may have any value.
     missing : bool
-        Whether features may have missing values: NaN among numbers, `MISSING_CATEGORY` among texts.
+        Whether features may have missing values. They are NaN among numbers, and `MISSING_CATEGORY` among strings.
     dtype : str or None
-        ``float64`` or ``float32``; None: as the columns are stored.
+        ``float64`` or ``float32``. None means the type in which the columns are stored.
     dates : mapping of str to tuple of DatePart
         The features that are dates, and the parts that become numbers.
     date_format : str or None
-        How dates are written; None: as in ISO 8601.
+        How dates are written. None means ISO 8601.
     unknown : str
-        What to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
+        What to do with a value that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
     spelling : Spelling
         How numbers and missing values are written.
     groups : str
-        The column that says which rows belong together; empty if there is none.
+        The column with the group of each row. Empty if there is none.
     cost : str
-        The column with the cost of a wrong decision on each row; empty if there is none.
+        The column with the cost of a wrong decision on each row. Empty if there is none.
     """
 
     label: str
@@ -344,7 +345,7 @@ class TableOptions:
             key: resolve_column(names, column, where, key) for key, column in role_columns.items() if column is not None
         }
         for key, other in itertools.combinations(roles, 2):
-            if roles[key] == roles[other]:  # one key names the column, the other gives its position
+            if roles[key] == roles[other]:  # one key may have the name of the column, and the other its position
                 raise InputError(
                     f"{where}: column {roles[key]!r} cannot be both `{key}` and `{other}`: name different columns"
                 )
@@ -376,7 +377,7 @@ class TableOptions:
 
     @cached_property
     def spellings(self) -> dict[str, dict[str, str]]:
-        """For each column of `allowed`, its values by their keys and by the values themselves."""
+        """The values of each column of `allowed`, by their keys and by the values themselves."""
         return {name: by_key(values) for name, values in self.allowed.items()}
 
     @property
@@ -386,13 +387,13 @@ class TableOptions:
 
     @property
     def texts(self) -> list[str]:
-        """The columns that are texts."""
+        """The columns that are read as strings."""
         in_use = (*self.categorical, *self.hashed, *self.dates, self.label, self.groups)
         return sorted(set(in_use) - {""})
 
     @property
     def numbers(self) -> list[str]:
-        """The columns that are numbers, in the order of the features."""
+        """The columns that are read as numbers, in the order of the features."""
         texts = self.texts
         return [name for name in self.features if name not in texts]
 

@@ -1,4 +1,4 @@
-"""Convert Arrow columns to parsed rows: numbers become a matrix, and everything else becomes categories."""
+"""Convert Arrow columns to parsed rows. Numbers become a matrix, and all other values become categories."""
 
 import math
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from aucdist.parameters import frozen
 CellLocation = Callable[[int, str], str]
 """Names the place of a cell, given its row (counted from 0) and its column."""
 SHOWN_OF_CELL = 40
-VALUES_IN_CACHE = 2**17  # values
+VALUES_IN_CACHE = 2**17  # the number of values that fit into the cache of the processor
 
 
 def parse_table(
@@ -45,14 +45,14 @@ def parse_table(
     Parameters
     ----------
     columns : pyarrow.Table
-        Those of ``options.columns``, and perhaps others.
+        The columns, at least those of ``options.columns``.
     options : TableOptions
         How the columns are read.
     where : str
         The name of the file in error messages.
     location : CellLocation
     are_cells : bool, default=False
-        Whether numbers may be texts, as in a CSV file.
+        Whether numbers may be strings, as in a CSV file.
 
     Raises
     ------
@@ -63,9 +63,9 @@ def parse_table(
     columns = columns.select(options.columns)
     if not are_cells:
         for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
-            # A dictionary may contain values that no row has.
+            # A dictionary may contain values that do not occur in any row.
             plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-            if pa.types.is_null(plain):  # no row has a value, so the type is unknown
+            if pa.types.is_null(plain):  # without any value, the type is unknown
                 plain = pa.string() if name in options.texts else pa.float64()
             if plain != kind:
                 columns = columns.set_column(i, name, columns.column(i).cast(plain))
@@ -88,7 +88,7 @@ def is_numeric_type(kind: pa.DataType) -> bool:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Return whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
+    """Return whether the values of a type can be labels or categories: strings, numbers, booleans, dates and times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     types = pa.types
     kinds = is_numeric_type, is_text, types.is_binary, types.is_large_binary, types.is_temporal
@@ -96,7 +96,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether the values of a type are texts."""
+    """Return whether the values of a type are strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -107,7 +107,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def as_numpy(column: pa.Array | pa.ChunkedArray) -> ndarray:
     """Return numbers or booleans as an array with NaN for nulls.
 
-    `to_numpy`, `pa.array` and `pa.scalar` load pandas, which takes longer than reading a small file.
+    `to_numpy`, `pa.array` and `pa.scalar` are not used, because they load pandas, which takes longer than reading a small file.
     """
     array = one_array(column) if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_boolean(array.type):
@@ -139,7 +139,8 @@ def distinct(column: pa.ChunkedArray) -> tuple[ndarray, pa.Array]:
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array, without a copy if it has one chunk."""
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return array if isinstance(array, pa.Array) else pa.nulls(0, column.type)  # pyarrow returns an array without chunks
+    # Without chunks, pyarrow does not return an array.
+    return array if isinstance(array, pa.Array) else pa.nulls(0, column.type)
 
 
 def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -151,11 +152,12 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):
-        # so that `positive: true` in a YAML file, which is read as 1, matches its class
+        # `positive: true` in a YAML file is read as 1, and must match its class.
         column = column.cast(pa.int8())
-    if pa.types.is_float16(column.type):  # Arrow has no arithmetic for float16
+    if pa.types.is_float16(column.type):  # Arrow does not support arithmetic with float16
         column = column.cast(pa.float32())
-    return pc.add(column, scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
+    # -0.0 becomes 0.0.
+    return pc.add(column, scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
 
 
 @frozen
@@ -254,7 +256,7 @@ class _TableReader:
         """Return a column of numbers."""
         column = self.columns[name]
         if _is_text(column.type):
-            if not self.are_cells:  # such as a column of a workbook that mixes numbers and texts
+            if not self.are_cells:  # for example a column of a workbook that mixes numbers and strings
                 column = column.cast(pa.string()).fill_null("")
             if self.are_cells or self.holds_numbers(column, True):
                 return self._parsed_numbers(column, name)
@@ -266,11 +268,12 @@ class _TableReader:
                 "if the column holds categories, "
                 "list it under `categorical`"
             )
-        if pa.types.is_duration(column.type):  # in seconds
+        if pa.types.is_duration(column.type):  # durations are converted to seconds
             per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
             column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(per_second))
         kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
-        if pa.types.is_decimal(column.type):  # whose texts are rounded correctly, as those of CSV are
+        # Decimals are converted via strings, which are rounded correctly as in CSV.
+        if pa.types.is_decimal(column.type):
             column = column.cast(pa.string()).cast(kind)
         values = as_numpy(column.cast(kind, safe=False))
         if column.type in (pa.int64(), pa.uint64()):
@@ -304,8 +307,8 @@ class _TableReader:
         """Return a text column, and the numbers of missing values and of unknown categories in it."""
         options, column = self.options, self.columns[name]
         if name in options.dates and pa.types.is_temporal(column.type):
-            options = replace(options, date_format=None)  # that is for texts
-        if not _is_text(column.type):  # labels or categories of another type
+            options = replace(options, date_format=None)  # the format is for strings
+        if not _is_text(column.type):  # labels or categories may have another type
             plain = plain_values(column)
             if plain is None:
                 raise InputError(
@@ -318,7 +321,7 @@ class _TableReader:
             else:
                 codes, kinds = distinct(plain)
                 spelled = [str(value) for value in kinds.to_pylist()]
-                if "nan" in spelled:  # NaN is not a null
+                if "nan" in spelled:  # NaN is not a null in Arrow
                     raise self._fault(
                         codes == spelled.index("nan"),
                         name,
@@ -362,10 +365,11 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, options: Tabl
     Parameters
     ----------
     cell : str
+        The cell.
     plain : str or None
-        The number as Python writes it; None if the cell is no number.
+        The number as Python writes it, or None if the cell is not a number.
     value : float
-        What it became.
+        The number that was read.
     options : TableOptions
         How the columns are read.
     """
@@ -396,7 +400,7 @@ def _problem_with_cell(cell: str, plain: str | None, value: float, options: Tabl
 
 
 def _admitted(value: str, name: str, options: TableOptions) -> tuple[str, str | None]:
-    """Return the category that a text of a column counts as, and what is wrong with it, if anything."""
+    """Return the category for a string of a column, and what is wrong with the string, if anything."""
     known = options.spellings.get(name)
     if known is not None:
         value = known.get(value) or known.get(category_key(value)) or value

@@ -1,4 +1,4 @@
-"""Text files: their encoding, first row and names of columns, pieces of bytes, and errors that name line and column."""
+"""Text files: their encoding, first row, column names and pieces of bytes, and errors that name line and column."""
 
 import codecs
 import math
@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError, unknown
 
-SHOWN_OF_TEXT = 40  # characters of an invalid text in a message
-MAX_DIGITS = 400  # a float64 cannot hold more digits
-MAX_OF_ROW = 2**18  # bytes of a row without its last line
+SHOWN_OF_TEXT = 40  # the number of characters of an invalid text that a message shows
+MAX_DIGITS = 400  # a float64 cannot have more digits
+MAX_OF_ROW = 2**18  # the largest number of bytes of a row without its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
 """The surrogates that stand for bytes that are invalid in the encoding."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
@@ -28,7 +28,7 @@ BLANKS = r"\s+"
 
 
 def not_utf8(text: str) -> str | None:
-    """Return what is wrong with the first byte of a text that is not UTF-8, if there is one, and what to do."""
+    """Return what is wrong with the first byte of a text that is not UTF-8, and what to do. Return None if the text is UTF-8."""
     if (undecoded := UNDECODED.search(text)) is None:
         return None
     byte = ord(undecoded[0]) - 0xDC00
@@ -47,9 +47,9 @@ def describe_bad_number(raw: bytes, value: float) -> str | None:
     Parameters
     ----------
     raw : bytes
-        Its text, which Python's `float` can read.
+        The text of the number, which Python's `float` can read.
     value : float
-        What it became.
+        The number that was read.
     """
     if not math.isfinite(value):
         return "is not finite"
@@ -64,7 +64,7 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     Parameters
     ----------
     data : bytes
-        A file, or whole lines of one.
+        The content of a file, or whole lines of it.
     where : str
         The name of the data in error messages.
     source : SourceFields
@@ -75,7 +75,8 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     Raises
     ------
     InputError
-        If bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is stated.
+        If the bytes do not have that encoding, or if they are UTF-8 and the source states another encoding. The message names
+        the line.
     """
     encoding: str = source.encoding
     for begin, reason in OTHER_FORMATS.items():
@@ -90,7 +91,7 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as e:
-        if not isinstance(e, UnicodeDecodeError):  # half of a surrogate pair of UTF-16, which has no encoding
+        if not isinstance(e, UnicodeDecodeError):  # half of a surrogate pair in UTF-16 cannot be encoded
             raise InputError(
                 f"{where} is not {source.encoding} text: {e}. Set `encoding` to utf-8, utf-16, latin-1 or cp1252"
             ) from None
@@ -117,12 +118,12 @@ def found_encoding(head: bytes) -> str:
         return "utf-16"
     if is_text_in("utf-8", head):
         return "utf-8"
-    in_cp1252_only = any(0x80 <= byte <= 0x9F for byte in set(head))  # in latin-1 they are control characters
+    in_cp1252_only = any(0x80 <= byte <= 0x9F for byte in set(head))  # in latin-1, these are control characters
     return "cp1252" if in_cp1252_only and is_text_in("cp1252", head) else "latin-1"
 
 
 def check_names(names: Sequence[str], where: str, source: SourceFields | None = None) -> list[str]:
-    """Return the column names, which must differ and may not be empty, as a source calls them: see `called`."""
+    """Return the column names as the source calls them: see `called`. Raise an InputError for names that are equal or empty."""
     seen: set[str] = set()
     for i, name in enumerate(names, 1):
         if not name:
@@ -134,7 +135,7 @@ def check_names(names: Sequence[str], where: str, source: SourceFields | None = 
 
 
 def match_names(names: Sequence[str], expected: Collection[str], where: str) -> list[str]:
-    """Return column names; one that differs from an expected name only by blanks around it becomes that name.
+    """Return column names. A name that differs from an expected one only by spaces around it is replaced by the expected name.
 
     Raises
     ------
@@ -172,7 +173,8 @@ def header_advice(names: Sequence[str]) -> str:
     """Return advice for an error if the first row seems to hold values or a title, or to be of a web page, or an empty text."""
     if names and names[0].lower().startswith(("<!doctype", "<html")):
         return ". It is a web page, and not a table: check the address, and whether it needs a login"
-    if 0 < len(names) <= 2 * sum(name.startswith("Unnamed: ") for name in names):  # as pandas calls columns of a sheet
+    # Pandas calls columns of a sheet without names so.
+    if 0 < len(names) <= 2 * sum(name.startswith("Unnamed: ") for name in names):
         return (
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
         )
@@ -189,7 +191,8 @@ def header_advice(names: Sequence[str]) -> str:
 def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether a first row contains values instead of names.
 
-    Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
+    Names differ from each other, are not all numbers, and do not occur again in their column. An index that pandas wrote has no
+    name.
 
     Parameters
     ----------
@@ -200,7 +203,7 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     named = [cell for cell in first if cell]
     numbers = [is_number(cell) for cell in named]
     if not any(numbers):
-        return False  # a first line of words is taken as names in any case
+        return False  # a first row of words always counts as names
     if all(numbers) or len(set(named)) < len(named):
         return True
     return any(
@@ -210,7 +213,7 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number as Python writes it, which need not be finite."""
+    """Return whether a string is a number as Python writes it. The number need not be finite."""
     try:
         float(text)
     except ValueError:
@@ -226,7 +229,7 @@ def rows_of_cells(
     Parameters
     ----------
     text : str
-        Ends in a line break. Lines of blanks do not count.
+        The text, which ends in a line break. Blank lines are ignored.
     where : str
         The name of the data in error messages.
     separator : str
@@ -241,7 +244,7 @@ def rows_of_cells(
     Raises
     ------
     InputError
-        If a row has more cells than there are columns and quotes are wrong, or quotes are not closed.
+        If quotes are not closed, or if they are wrong and a row has more cells than there are columns.
     """
     at, q, sep = 0, re.escape(quote), re.escape(separator)
     if separator == BLANKS:
@@ -281,12 +284,12 @@ def rows_of_cells(
 def first_row(
     data: bytes, where: str, separator: str, *, start: int = 0, encoding: str = "utf-8", quote: str
 ) -> tuple[int, list[str], int]:
-    """Return the cells of the first row from `start` on, the number of the line after it, and where that line starts.
+    """Return the cells of the first row from `start` on, the number of the line after it, and the offset of this line.
 
     Raises
     ------
     InputError
-        If there is none, if it is not UTF-8, or if it cannot be cut into cells.
+        If there is no row, it is not UTF-8, or it cannot be divided into cells.
     """
     stop = data.find(b"\n", start + MAX_OF_ROW)
     text = data[start : stop if stop >= 0 else len(data)].decode(encoding, "surrogateescape") + "\n"
