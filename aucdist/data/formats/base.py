@@ -255,7 +255,7 @@ def check_expectations(source: SourceFields, name: str, figures: Mapping[str, An
 def feature_names(
     columns: Sequence[str], categories: Mapping[str, Sequence[str]], hashed: Mapping[str, int]
 ) -> list[str]:
-    """Return the name of each feature: a column's own, ``column=category``, or ``column#number`` where it is hashed."""
+    """Return the name of each feature: the name of its column, ``column=category``, or ``column#number`` for hashed columns."""
     made = {name: [f"{name}={value}" for value in values] for name, values in categories.items()}
     made |= {name: [f"{name}#{i}" for i in range(n)] for name, n in hashed.items()}
     return [feature for name in columns for feature in made.get(name, [name])]

@@ -285,8 +285,9 @@ def separator_of(source: SourceFields) -> str:
 def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf-8") -> tuple[list[str], int, int]:
     """Return the column names of a CSV file, the offset of its first row, and the number of the line there.
 
-    Empty cells get names: ``index`` for the first, as pandas writes it, else x2, x3, ... So do row names, which R writes below
-    a header that is one short. A name that comes again is called name.1, name.2, ...
+    Empty cells of the header get names: ``index`` for the first column, which pandas writes without a name, and x2, x3, ... for
+    others. Row names also get a name, because R writes a header with one cell less. A name that occurs again becomes name.1,
+    name.2, ...
 
     Parameters
     ----------
@@ -395,7 +396,7 @@ class KeelFormat(FileFormat):
 
 
 def _keel_header(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:
-    """Return the declared values of each attribute (none: a number), the roles, and the data with its first line."""
+    """Return the declared values of each attribute (none for a number), the roles, and the data with its first line's number."""
     domains: dict[str, tuple[str, ...]] = {}
     roles: dict[str, list[str]] = {}
     start = 0

@@ -205,7 +205,7 @@ class LoadedFormat(TableFormat):
         """
 
     def describe_files(self) -> list[Json]:
-        """Return each URL with a digest of its rows, which is the only way to notice a change in every kind of database."""
+        """Return each URL with a digest of its rows, which is the only way to notice changes in every kind of database."""
         from aucdist.data.formats.arrow_tables import table_digest
 
         return [{"url": files.shown(url), "rows": table_digest(self.table(url))} for url in self.source.urls()]

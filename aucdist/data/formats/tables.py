@@ -144,7 +144,7 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return labels or categories as texts, where equal values have equal texts; None unless the type is plain (`is_plain`)."""
+    """Return labels or categories as strings, or None if the type is not plain (`is_plain`). Equal values have equal strings."""
     if _is_text(column.type):
         return column
     if not is_plain(column.type):

@@ -170,7 +170,7 @@ def resolve_column(names: Sequence[str], column: str | int | None, where: str, k
 
 
 def header_advice(names: Sequence[str]) -> str:
-    """Return advice for an error if the first row seems to hold values or a title, or to be of a web page, or an empty text."""
+    """Return advice for an error if the first row seems to have values or a title, or to be a web page. It may be empty."""
     if names and names[0].lower().startswith(("<!doctype", "<html")):
         return ". It is a web page, and not a table: check the address, and whether it needs a login"
     # Pandas calls columns of a sheet without names so.

@@ -1,4 +1,4 @@
-"""A block as bytes: Parquet is for shards, Arrow's stream for what is on its way to one."""
+"""A block as bytes: as Parquet in shards, and as a stream of Arrow while a shard is being made."""
 
 import io
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from aucdist.data.own_files import NO_MORE_KEYS
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
-MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
-BYTES_TRIED = 2**20  # number of bytes that are compressed to estimate whether compression pays
+MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column with 32 bits
+BYTES_TRIED = 2**20  # the number of bytes that are compressed to estimate whether compression is worthwhile
 MAX_COMPRESSED_SHARE = 0.7
 ROWS_AT_ONCE = 4096
 LIST_COLUMNS = ("indices", "values")
@@ -108,11 +108,11 @@ def to_table(block: Block) -> pa.Table:
 
 
 def to_parquet(block: Block) -> bytes:
-    """Return a block as a Parquet file, whose bytes depend on the block alone, and on the version of Arrow that writes them."""
+    """Return a block as a Parquet file, whose bytes depend only on the block and on the version of Arrow that writes them."""
     sample = np.ascontiguousarray(block.rows.values).reshape(-1).view(np.uint8)[:BYTES_TRIED].tobytes()
     shrinks = len(pa.compress(sample, codec="lz4", asbytes=True)) < MAX_COMPRESSED_SHARE * len(sample)
     n, out = max(1, block.n_samples), io.BytesIO()
-    # One row group, so that a column is read as one array. Even the fastest codec compresses 0/1 features well.
+    # There is one row group, so that a column is read as one array. Even the fastest codec compresses 0/1 features well.
     pq.write_table(
         to_table(block), out, row_group_size=n, use_dictionary=False, compression="lz4" if shrinks else "none"
     )
@@ -127,14 +127,14 @@ def from_parquet(data: pa.Buffer, schema: BlockSchema, index: int) -> Block:
     data : pyarrow.Buffer
     schema : BlockSchema
     index : int
-        The block's number in its data set.
+        The number of the block in its data set.
 
     Raises
     ------
     InputError
-        If the block has another form.
+        If the block has another schema.
     ArrowException, OSError
-        If the bytes are no Parquet file.
+        If the bytes are not a Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(schema.columns()):
@@ -143,7 +143,7 @@ def from_parquet(data: pa.Buffer, schema: BlockSchema, index: int) -> Block:
         )
     if schema.layout == "csr":
         return from_table(file.read(use_threads=False), schema, index)
-    # Arrow takes several times the memory of the values while it decodes a column of lists, and new memory is slow.
+    # While Arrow decodes a column of lists, it needs several times the memory of the values, and allocating new memory is slow.
     columns, end = schema.columns(), 0
     values = np.empty(file.metadata.num_rows * schema.n_features, schema.dtype)
     for batch in file.iter_batches(ROWS_AT_ONCE, columns=["values"], use_threads=False):
@@ -180,7 +180,7 @@ def from_table(table: pa.Table, schema: BlockSchema, index: int) -> Block:
     else:
         offsets, ends = (columns[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
         features = columns["indices"].flatten().to_numpy(zero_copy_only=False)
-        # the kernels do not check indices before they write
+        # Kernels do not check indices before they write.
         in_range = len(features) == 0 or 0 <= features.min() <= features.max() < schema.n_features
         if not in_range or not np.array_equal(np.diff(offsets), np.diff(ends)):
             raise InputError(f"its indices do not address {len(values)} values in rows of {schema.n_features} features")

@@ -3,12 +3,12 @@
 The folder of a data set has
 
 * ``shard-00000-<digest>.parquet``, ...: the rows;
-* ``features-<digest>.parquet``: a row for each feature, with its name (earlier versions wrote statistics beside it);
+* ``features-<digest>.parquet``: a row for each feature, with its name (earlier versions also wrote statistics);
 * ``manifest-<digest>.json``: a generation of the data set, with the checksums of the files above;
 * ``CURRENT``: the name of the manifest in use.
 
-Every file but ``CURRENT`` is named after its content and written once, so a process that reads a data set while it is replaced
-reads the old one to its end. A generation is committed by creating its manifest and then pointing ``CURRENT`` to it.
+Every file but ``CURRENT`` is named after its content and written once. So a process that reads a data set while it is replaced
+still reads the old data set to its end. A generation is committed by creating its manifest and then pointing ``CURRENT`` to it.
 """
 
 import functools
@@ -71,11 +71,11 @@ class Shard(StoredFile):
     rows : int
     positives : int
     memory : int
-        Bytes of its block in memory.
+        The number of bytes of its block in memory.
     crc32 : int
         A checksum that is quick enough to be compared each time the shard is read.
     values_at : int or None
-        Of data sets that older versions wrote, where dense values lie uncompressed; it is not used.
+        The offset of uncompressed dense values in data sets of older versions. It is not used.
     """
 
     rows: Count
@@ -92,19 +92,19 @@ class Manifest:
     Attributes
     ----------
     format : int
-        Version of the layout on disk.
+        The version of the layout on disk.
     block_schema : BlockSchema
-        What its blocks have in common.
+        The properties that all blocks share.
     schema : Schema
-        Without the names of the features, which are in a file of their own (`read_schema`).
+        The schema without the names of the features, which are in a separate file (`read_schema`).
     n_samples, n_pos, n_neg : int
-        Totals.
+        The total numbers of rows, of positive rows and of negative rows.
     origin : dict
-        Where the rows come from, as JSON values: sources with their sizes and ETags, options of reading, seed, ...
+        The origin of the rows, as JSON values: sources with their sizes and ETags, options of reading, the seed and so on.
     features : StoredFile
         The file with the names of the features.
     shards : tuple of Shard
-        In the order of the blocks.
+        The shards, in the order of the blocks.
     url : str
         The URL of this generation. It is not in the file.
     """
@@ -138,7 +138,7 @@ class Manifest:
         }
 
     def url_of(self, stored: StoredFile) -> str:
-        """Return the URL of one of its files."""
+        """Return the URL of a file of the data set."""
         return f"{self.folder}/{stored.file}"
 
 
@@ -169,7 +169,7 @@ def commit(
     content |= content.pop("block_schema") | content.pop("schema")
     for key in ("url", "feature_names", "dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
         if not content[key]:
-            del content[key]  # the form that older versions read
+            del content[key]  # older versions cannot read this key
     data = json.dumps(content, indent=1).encode()
     name = StoredFile.of(data, "manifest", "json").file
     if not files.create_bytes(f"{url}/{name}", data):
@@ -179,13 +179,13 @@ def commit(
 
 
 def _totals(shards: Sequence[Shard]) -> tuple[int, int, int]:
-    """Return the numbers of all rows, of positive and of negative ones."""
+    """Return the numbers of all rows, of positive rows and of negative rows."""
     n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
     return n_samples, n_pos, n_samples - n_pos
 
 
 def manifest_of(source: SourceFields) -> Manifest | None:
-    """Return the manifest of a sharded source; None for other sources."""
+    """Return the manifest of a sharded source, or None for other sources."""
     return read_manifest(files.require(str(source.source))) if source.is_sharded else None
 
 
@@ -195,12 +195,12 @@ def read_manifest(url: str) -> Manifest:
     Parameters
     ----------
     url : str
-        The folder, whose current generation is meant, or one generation's `Manifest.url`.
+        The folder, which means its current generation, or the `Manifest.url` of one generation.
 
     Raises
     ------
     InputError
-        If there is none, or if it is damaged, of another version, or names files outside its folder.
+        If there is no manifest, or if it is damaged, has another version, or names files outside its folder.
     """
     url = url.rstrip("/")
     if MANIFEST_NAME.fullmatch(url.rpartition("/")[2]):
@@ -213,7 +213,7 @@ def read_manifest(url: str) -> Manifest:
     return _generation(f"{url}/{pointer}")
 
 
-@functools.lru_cache(maxsize=4)  # cached, because reading any block needs it and a generation never changes
+@functools.lru_cache(maxsize=4)  # reading any block needs the manifest, and a generation never changes
 def _generation(url: str) -> Manifest:
     where = files.shown(url)
     data = files.read_bytes(url)
@@ -275,11 +275,11 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
     Parameters
     ----------
     blocks : sequence of Block
-        At least one, all of one layout, type and number of features. A block without rows is legal.
+        At least one block. All have the same layout, type and number of features. A block may have no rows.
     schema : Schema
         The names of features and classes.
     url : str
-        A folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
+        A folder, as a path or an fsspec URL. An existing data set is replaced, but its shards are not removed.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
         The rows.
     url : str
     index : int
-        The shard's number among the others.
+        The number of the shard.
 
     Raises
     ------
@@ -322,14 +322,26 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
 
 
 def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
-    """Read one shard as a block.
+    """Read one shard as a block. Its arrays may be views of what Arrow decoded, and are then read-only.
 
-    `url`: the folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and
-        must name the generation, for the data set may be replaced meanwhile.
-    `index`: the shard's number, which becomes the block's.
-    `by_sha256`: compare its SHA-256 too, and not only its size and CRC-32.
-    Its arrays may be views of what Arrow decoded, and then are not writable.
-    Raises InputError if there is no such shard, or if it is missing, truncated or altered.
+    Parameters
+    ----------
+    url : str
+        The folder of the data set, or one generation of it (`Manifest.url`). A fit reads shards more than once and must name
+        the generation, because the data set may be replaced meanwhile.
+    index : int
+        The number of the shard, which becomes that of the block.
+    by_sha256 : bool, default=False
+        Whether to compare the SHA-256 as well, and not only the size and the CRC-32.
+
+    Returns
+    -------
+    Block
+
+    Raises
+    ------
+    InputError
+        If there is no such shard, or if it is missing, truncated or altered.
     """
     manifest = read_manifest(url)
     if not 0 <= index < len(manifest.shards):
@@ -357,10 +369,10 @@ def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
 
 
 def verify_shard(url: str, index: int) -> str | None:
-    """Read one shard, check it against all that the manifest states, and return what is wrong, if anything.
+    """Read one shard, compare it with the manifest, and return what is wrong, if anything.
 
-    Size, CRC-32 and SHA-256 are compared. Labels, weights, row ids and values must be possible ones, and the indices of CSR rows
-    in order. Rows, positives and memory must be those of the manifest.
+    Size, CRC-32 and SHA-256 are compared. Labels, weights, row ids and values must be valid, and the indices of CSR rows must
+    ascend. The numbers of rows, positives and bytes must be those of the manifest.
 
     Parameters
     ----------
@@ -379,7 +391,7 @@ def verify_shard(url: str, index: int) -> str | None:
 
 
 def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
-    """Describe what is wrong with the rows of a block; None if they are valid."""
+    """Describe what is wrong with the rows of a block. Return None if they are valid."""
     rows = block.rows
     if not np.isin(block.y, (-1, 1)).all():
         return "a label is neither -1 nor +1"

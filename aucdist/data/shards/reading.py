@@ -1,8 +1,8 @@
 """Read any data set as blocks. Each block is read by the process that works on it.
 
-Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
-classes, features and categories. `open_rows` may keep what was parsed on the local disk of the process that parsed it; `read`
-keeps it in memory, and returns all rows as one block.
+The blocks of a sharded data set are its shards. Other files are split into parts, which are parsed once before, to number the
+rows and to find the classes, features and categories. `open_rows` may keep the parsed rows on the local disk of the process
+that parsed them. `read` keeps them in memory, and returns all rows as one block.
 """
 
 import json
@@ -53,19 +53,19 @@ class BlockReader:
     rows, positives : tuple of int
         The numbers of rows and of positives of each block.
     memory : int
-        Bytes that all blocks take in memory.
+        The number of bytes of all blocks in memory.
     classes : dict of str to int
-        The number of rows of each class; empty for shards, which only count positive and negative rows.
+        The number of rows of each class. Empty for shards, which only count positive and negative rows.
     fingerprint : str
-        SHA-256 (hexadecimal) that identifies this version of the data: of shards that of the manifest, else of the URLs, sizes
-        and ETags of the files and of the options of reading.
+        The SHA-256 (hexadecimal) that identifies this version of the data. For shards, it is that of the manifest. For files,
+        it is computed from their URLs, sizes and ETags and the options of reading.
     parts : tuple of FilePart
-        Parts of files.
+        The parts of files.
     manifest : str
-        For shards: the URL of their generation.
+        For shards, the URL of their generation.
     missing, unknown : dict of str to int
-        For files: the missing values, and the values of categories that the training data did not have, of the columns
-        that have some.
+        For files, the number of missing values, and of values of categories that the training data did not have, for each
+        column that has some.
     kept : tuple
         The stored parts that `open_rows` kept, which are never written to a file.
     """
@@ -87,13 +87,13 @@ class BlockReader:
     kept: Annotated[tuple[Any, ...], Field(max_length=0, exclude=True)] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a reader from a file if the numbers of blocks and parts differ."""
+        """Raise an InputError if a reader from a file has different numbers of blocks and parts."""
         if len(self.rows) != len(self.positives) or len(self.parts) not in (0, len(self.rows)):
             raise InputError("its numbers of blocks, parts and positives differ")
 
     @property
     def items(self) -> Sequence[Any]:
-        """The argument of `read` for each block: the stored part, or the block's number."""
+        """The argument of `read` for each block: the stored part, or the number of the block."""
         return self.kept or range(self.n_blocks)
 
     @property
@@ -113,13 +113,13 @@ class BlockReader:
 
     @property
     def largest_block(self) -> int:
-        """The number of bytes of the largest block in memory (approximate for parts of files)."""
+        """The number of bytes of the largest block in memory. It is approximate for parts of files."""
         if self.manifest:
             return max(shard.memory for shard in read_manifest(self.manifest).shards)
         return int(max(self.rows) / self.n_samples * self.memory)
 
     def is_of(self, source: Source) -> bool:
-        """Return whether a reader from a file reads only the URLs that a source names, or its manifest."""
+        """Return whether a reader from a file reads only URLs that a source names, or its manifest."""
         urls, sharded = {part.url for part in self.parts}, manifest_of(source)
         return self.manifest == (sharded.url if sharded else "") and urls <= set(source.format_of().part_urls())
 
@@ -142,13 +142,13 @@ class BlockReader:
         return self.encode(parsed, index)
 
     def encode(self, parsed: Parsed, index: int) -> Block:
-        """Return the block of a parsed part."""
+        """Return a parsed part as a block."""
         part = self.parts[index]
         return replace(encode(parsed, part.where, self.source, self.schema, part.row), index=index)
 
     @property
     def secret_urls(self) -> tuple[Url, ...]:
-        """The URLs with secrets. They are never written to a file, and are sent with each task."""
+        """The URLs with secrets. They are never written to a file, but are sent with each task."""
         return secret_urls(*self.source.urls(), self.manifest)
 
     def without_copies(self) -> "BlockReader":
@@ -156,11 +156,11 @@ class BlockReader:
         return replace(self, kept=())
 
     def saved(self, folder: str) -> "SavedReader":
-        """Write the reader to a folder that every worker can read, and return an object that reads blocks with this file.
+        """Write the reader to a folder that every worker can read, and return an object that reads blocks by this file.
 
-        A description of thousands of parts would otherwise travel with the task of each of them.
+        Otherwise, a description of thousands of parts would be sent with the task of each of them.
         """
-        # a unique name, so that the run may remove the file
+        # The name is unique, so that the run may remove the file.
         url = f"{folder}/reader-{uuid.uuid4().hex[:16]}.json"
         write_json(url, self)
         return SavedReader(url, self.secret_urls)
@@ -178,8 +178,9 @@ class SavedReader:
     Attributes
     ----------
     url : str
+        The URL of the file.
     secret_urls : tuple of Url
-        Sent with the object, because the file does not contain secrets.
+        The URLs with secrets, which are sent with the object because the file does not contain them.
     """
 
     url: str
@@ -190,7 +191,7 @@ class SavedReader:
         return _reader_at(self.url).read(item)
 
 
-_reader_at = lru_cache(maxsize=4)(partial(read_json, kind=BlockReader))  # a file of this name is written once
+_reader_at = lru_cache(maxsize=4)(partial(read_json, kind=BlockReader))  # A file of this name is written only once.
 
 
 def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
@@ -199,23 +200,25 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     Parameters
     ----------
     source : Source
-        What to read and how.
+        The files, and how they are read.
     schema : Schema, optional
-        That of the training data: the rows are then encoded like them, with the same features and classes.
+        The schema of the training data, if the rows are to be encoded like them, with the same features and classes.
     name : str
-        What to call the data set; by default its source.
+        The name of the data set, by default its source.
 
     Returns
     -------
     Dataset
-        CSR for svmlight files in which at most half of the entries are nonzero, and dense otherwise (`Source.layout` decides
-        otherwise). float64, but float32 for Parquet files whose numbers are all float32 (`Source.dtype` decides otherwise).
+        The rows are CSR for svmlight files in which at most half of the entries are nonzero, and dense otherwise. They are
+        float32 for Parquet files whose numbers are all float32, and float64 otherwise. `Source.layout` and `Source.dtype`
+        override this.
 
     Raises
     ------
     InputError
-        If a file is missing, empty, damaged or malformed, if a value is missing or not finite, if there is only one class,
-        or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
+        If a file is missing, empty, damaged or malformed, if a value is missing or not finite, if there is only one class, or
+        if rows, features, classes or checksum are not the expected ones. Shards are an error, because they are read block by
+        block.
     """
     source = source.pinned()
     parts = source.format_of().whole_files()
@@ -247,19 +250,24 @@ def open_rows(
     Parameters
     ----------
     each : ParallelMap
-        Makes the surveys of the parts that `place_on_workers` has placed; by default this process does, one after the other.
+        A function like `map` that makes the surveys of the parts that `place_on_workers` has placed. By default, this process
+        makes them, one after the other.
     place_on_workers : callable, default=list
-        Places the parts on the workers that parse and later read them (``list``: in this process), and keeps the parsed rows
-        on the local disk there, for as long as the reader keeps the parts.
+        Places the parts on the workers that parse and later read them, and keeps the parsed rows on their local disks as long
+        as the reader keeps the parts. ``list`` uses this process.
     n_parts : int, optional
-        About how many parts to split files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
-        the blocks that they are.
+        About how many parts to split files into, by default one for every 64 MiB (uncompressed for Parquet files). Shards are
+        not split.
     schema : Schema, optional
         The schema of the training data, if the rows are to be encoded like them.
     labelled : bool, default=True
-        False for rows that are only scored, whose labels are not used.
+        False for rows that are only scored, so that their labels are not used.
     name : str
-        What to call the data set in errors; by default its source.
+        The name of the data set in error messages, by default its source.
+
+    Returns
+    -------
+    BlockReader
     """
     if manifest := manifest_of(source):
         stored, shards, name = read_schema(manifest), manifest.shards, name or files.shown(manifest.folder)
@@ -320,9 +328,9 @@ def _survey(
     texts = {name for part in surveys for name in part.categories}
     if source.categorical == "auto" and any(set(part.categories) != texts for part in surveys):
         values = {name: {v for part in surveys for v in part.categories.get(name, ())} for name in sorted(texts)}
-        # a second survey is needed only if types were detected
+        # A second survey is needed only if types were detected.
         check_not_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))
-        # A column may contain only numbers in one part and texts in another. The merged survey decides the type for all parts.
+        # A column may have only numbers in one part and strings in another. The merged survey decides the type for all parts.
         source = source.model_copy(update={"categorical": sorted(texts)})
         kept, surveys = survey(source)
     total = reduce(add, surveys)
@@ -333,7 +341,7 @@ def _survey(
         source.layout, str(source.dtype), width, False, grouped, graded, costed, bool(schema.classes)
     )
     item = np.dtype(block_schema.dtype).itemsize
-    if block_schema.layout == "dense":  # the bytes of values, labels and row ids
+    if block_schema.layout == "dense":  # a row has values, a label and a row id
         memory = total.rows * (block_schema.n_features * item + 9)
     else:
         memory = (total.stored or total.rows * block_schema.n_features) * (item + 4) + total.rows * 17
@@ -348,12 +356,12 @@ def _survey(
 
 
 def fingerprint_of(source: Source) -> str:
-    """Return a fingerprint of the version of a data set and of the options of reading; see `BlockReader`."""
+    """Return a fingerprint of the version of a data set and of the options of reading: see `BlockReader`."""
     if manifest := manifest_of(source):
         return shards_digest(manifest)
     return json_digest([source.format_of().describe_files(), source.keys_for_fingerprint()])
 
 
 def shards_digest(manifest: Manifest) -> str:
-    """Return a fingerprint of a sharded data set: the SHA-256 of its rows' and features' checksums."""
+    """Return a fingerprint of a sharded data set: the SHA-256 of the checksums of its rows and features."""
     return json_digest([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])

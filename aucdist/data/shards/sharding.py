@@ -1,19 +1,19 @@
 """Shard a data set: write its rows in random order to files that each have the same share of positives, in bounded memory.
 
-The rows of each class are numbered in the order of the source, and a permutation (`shuffled_places`) gives each its position
-among the rows of its class. The positions of both classes, one class after the other, are assigned to the shards in
-turn. Each worker therefore knows where its rows belong, and the bytes of a shard depend on the source, the options and
-the seed, not on parts or workers.
+The rows of each class are numbered in the order of the source, and a permutation (`shuffled_places`) gives the position of each
+row among the rows of its class. The positions of one class, and then those of the other, are assigned to the shards in turn.
+Each worker therefore knows to which shard its rows belong, and the bytes of a shard depend on the source, the options and the
+seed, but not on parts or workers.
 
 1. `survey` parses every part once and makes the job.
-2. `route` takes what was parsed of one part, sorts its rows by shard and writes them to the work folder: one file for each part.
-3. `gather` takes the rows of one shard out of all of these files, and writes the shard.
+2. `route` sorts the parsed rows of one part by shard and writes them to the work folder, in one file for each part.
+3. `gather` reads the rows of one shard from all of these files, and writes the shard.
 4. `finish` commits the manifest and removes the files of the work folder.
 
-The work folder is beside the shards and is named after everything that decides the result, so that the same command resumes a
-run that was killed. Its files say how far a run has come, and never where anything is read, written or removed: that comes from
-the command alone, so a work folder that was copied or planted leads nowhere else. If several equal runs work at once, each does
-all of the work, and those that end later find the shards of the first.
+The work folder is beside the shards and is named after everything that determines the result, so that the same command resumes
+a run that was killed. Its files say how far a run has come. They never say where anything is read, written or removed. This
+comes from the command only, so that a work folder which was copied or forged can do no harm. If several equal runs work at
+once, each does all of the work, and those that end later find the shards of the first.
 
 The module also simulates rows, for benchmarks and for data sets larger than memory.
 """
@@ -66,24 +66,24 @@ OWN_FILES = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|
 def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     """Return the position of each number in a random order of 0, ..., n - 1.
 
-    A Feistel network over the bits of a number is a permutation whatever its round function is; a number that it carries
-    beyond n goes through it again until it comes back (cycle walking, as in Black and Rogaway, Ciphers with arbitrary
-    finite domains, 2002; their prefix cipher is not needed, and the round function is a hash and not a cipher). At most
-    three numbers in four lie beyond, so that takes four times on average at the worst.
+    A Feistel network over the bits of a number is a permutation for any round function. If its result is not below n, the
+    network is applied again, until it is (cycle walking, as in Black and Rogaway, "Ciphers with arbitrary finite domains",
+    2002). The round function is a hash, because no cipher is needed. At most three of four results are not below n, so that the
+    network is applied four times on average in the worst case.
 
     Parameters
     ----------
     numbers : ndarray
-        From 0 to n - 1.
+        Numbers from 0 to n - 1.
     n : int
-        At most 2**62.
+        The number of positions, at most 2**62.
     seed : int
         The seed of the random numbers.
 
     Returns
     -------
     ndarray
-        Ndarray of int64: from 0 to n - 1; different numbers have different positions.
+        Numbers from 0 to n - 1, int64. Different numbers have different positions.
     """
     half = np.uint64(max(1, ((n - 1).bit_length() + 1) // 2))
     keys = hash_ids(np.arange(ROUNDS), seed)
@@ -92,7 +92,7 @@ def shuffled_places(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     walking = np.arange(len(positions))
     while len(walking):
         left, right = positions[walking] >> half, positions[walking] & mask
-        for key in keys:  # one round: swap the halves, and mix one with a hash of the other
+        for key in keys:  # each round swaps the halves, and mixes one with a hash of the other
             left, right = right, left ^ (hash_ids(right ^ key, 0) & mask)
         positions[walking] = (left << half) | right
         walking = walking[positions[walking] >= np.uint64(n)]
@@ -113,7 +113,7 @@ class ShardJob:
     seed : int
         The seed of the random numbers.
     origin : dict
-        The origin of the rows for the manifest, and the key of the request.
+        The origin of the rows, for the manifest, and the key of the request.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -184,7 +184,7 @@ def request(
     source, target, rows_per_shard, seed
         As the attributes of `Request`.
     dtype : str, optional
-        ``float32`` or ``float64``; by default as `source` says.
+        ``float32`` or ``float64``. By default, it is that of `source`.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def request(
 
 
 def finished(settings: Request, each: ParallelMap = map) -> Manifest | None:
-    """Return the manifest if an earlier run has done all of this request, and every shard still has its checksum."""
+    """Return the manifest if an earlier run has completed this request, and every shard still has its checksum."""
     manifest = _committed(settings.target, settings.key)
     if manifest is None or any(list(each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards))))):
         return None
@@ -225,18 +225,18 @@ def _committed(target: str, key: str) -> Manifest | None:
 
 
 def _committed_beside(job: str) -> Manifest | None:
-    """Return the manifest if an equal run has ended meanwhile; otherwise None. `job`: the URL of the job."""
+    """Return the manifest if an equal run has ended meanwhile, or else None. `job` is the URL of the job."""
     target, name, _ = job.rsplit("/", 2)
     return _committed(target, name.removeprefix(WORK))
 
 
 def survey(settings: Request, **opening: Any) -> ShardJob:
-    """Survey the data set and make the job, or resume the one that an earlier run has made.
+    """Survey the data set and create the job, or resume the job that an earlier run has created.
 
     Parameters
     ----------
     **opening
-        As for `open_rows`: how the survey is done, into how many parts, and the name of the data. None of it changes a shard.
+        As for `open_rows`: how the survey is made, the number of parts, and the name of the data. They do not change the shards.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def survey(settings: Request, **opening: Any) -> ShardJob:
         As `open_rows`.
     """
     source = settings.source
-    with suppress(InputError):  # no earlier run, or its job is damaged
+    with suppress(InputError):  # there is no earlier run, or its job is damaged
         known = read_job(f"{settings.work}/{JOB}")
         same = (known.origin.get("key"), known.seed) == (settings.key, settings.seed)
         if same and known.reader.is_of(source):
@@ -257,16 +257,16 @@ def survey(settings: Request, **opening: Any) -> ShardJob:
         "rows_per_shard": settings.rows_per_shard, "seed": settings.seed, "key": settings.key,
     }  # fmt: skip
     job = ShardJob(settings.work, reader, max(1, min(n_shards, rows)), settings.seed, origin)
-    write_json(job.url, replace(job, work=""))  # the work folder is never read from the file
+    write_json(job.url, replace(job, work=""))  # The work folder is never read from the file.
     return job
 
 
-# cached: the folder is named after everything that determines the job
+# The job can be cached, because the folder is named after everything that determines it.
 _job_at = functools.lru_cache(maxsize=2)(read_job)
 
 
 def _read_record(url: str, kind: type[T]) -> T | None:
-    """Return the record of a step of an earlier run; None if it is missing or damaged, and the step must be repeated."""
+    """Return the record of a step of an earlier run. If it is missing or damaged, return None, and the step must be repeated."""
     with suppress(InputError):
         return read_json(url, kind)
     return None
@@ -282,12 +282,13 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
     item : int or StoredPart
         The part: its number, or one of `BlockReader.items`.
     urls : tuple of Url
-        `BlockReader.secret_urls` of the job's reader, whose secrets this process knows once they have arrived.
+        `BlockReader.secret_urls` of the job's reader, so that this process knows their secrets.
 
     Returns
     -------
-    list of int, n_shards + 1 of them
-        Where the rows of each shard start in the file: an Arrow stream for each. Empty if an equal run has ended meanwhile.
+    list of int, of length n_shards + 1
+        The offsets at which the rows of each shard, an Arrow stream, start in the file. Empty if an equal run has ended
+        meanwhile.
     """
     try:
         job, index = _job_at(url), index_of(item)
@@ -298,7 +299,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
             return known
         reader, block = job.reader, job.reader.read(item)
         shards = np.empty(block.n_samples, dtype=np.int64)
-        # Number the rows: count the rows of each class in the parts before this one.
+        # The rows are numbered after those of each class in the parts before this one.
         pos_before, n_neg = sum(reader.positives[:index]), reader.n_samples - reader.n_pos
         for label, n, before, start in (
             (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
@@ -337,7 +338,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     url : str
         The URL of the job.
     item : tuple
-        The shard's number, and of each part's file the first byte of its rows and the one after the last.
+        The number of the shard, and for each part the offsets at which the rows of the shard start and end in the file.
     """
     index, ranges = item
     try:
@@ -376,7 +377,7 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     Parameters
     ----------
     shards : sequence of Shard
-        All of them, in order.
+        All shards, in order.
     """
     manifest = _committed(job.target, job.origin["key"])
     if manifest is None or list(manifest.shards) != list(shards):
@@ -386,19 +387,19 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
 
 
 def _remove_work(work: str) -> None:
-    """Remove the files of a work folder, and the folder itself if nothing else is in it."""
+    """Remove the files of a work folder, and the folder itself if it has no other files."""
     files.check_not_link(work)
     files.remove_files(work, [name for name in files.names_in(work) if OWN_FILES.fullmatch(name)])
 
 
 def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:
-    """Write the rows of every part to the work folder, sorted by shard; return the results of `route`."""
+    """Write the rows of every part to the work folder, sorted by shard, and return the results of `route`."""
     return list(each(functools.partial(route, job.url, urls=job.reader.secret_urls), job.reader.items))
 
 
 def gather_all(job: ShardJob, starts: Sequence[Sequence[int]], each: ParallelMap) -> list[Shard]:
     """Write every shard, from the results of `route`."""
-    starts = starts if all(starts) else ()  # an equal run has ended meanwhile, so every shard exists
+    starts = starts if all(starts) else ()  # if an equal run has ended meanwhile, every shard exists
     items = [(k, [(first_row_of[k], first_row_of[k + 1]) for first_row_of in starts]) for k in range(job.n_shards)]
     return list(each(functools.partial(gather, job.url), items))
 
@@ -413,9 +414,9 @@ def simulate(
     positive_share : float
         The probability that a row is positive, between 0 and 1.
     seed : int
-        The seed determines the direction between the class means. The rows also depend on `index`.
+        The seed of the direction between the class means and of the rows, which also depend on `index`.
     shift : float, default=1.2
-        Distance between the class means; the best AUC is the normal distribution function at ``shift / sqrt(2)``.
+        The distance between the class means. The best possible AUC is the normal distribution function at ``shift / sqrt(2)``.
     index : int, default=0
         The index of the block in the data set. It changes the rows and their ids, but not their distribution.
 
@@ -442,7 +443,7 @@ class Simulation:
     positive_share : float
         As in `simulate`.
     rows_per_shard : int or None
-        The number of rows of each shard; the last one may have fewer. None means the number that takes 64 MiB.
+        The number of rows of each shard. The last one may have fewer. None means the number that takes 64 MiB.
     dtype : str
         ``float32`` or ``float64``.
     shift : float
@@ -459,12 +460,12 @@ class Simulation:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the values of a row, which are random and cannot be compressed."""
+        """The bytes of the values of a row. They are random and cannot be compressed."""
         return self.features * np.dtype(self.dtype).itemsize
 
     @property
     def per_shard(self) -> int:
-        """Rows of each shard but the last."""
+        """The number of rows of each shard but the last one."""
         return self.rows_per_shard or max(1, PART_BYTES // self.row_bytes)
 
     @property

@@ -1,7 +1,7 @@
-"""Describe data sets to read: where their files are and how they are read, and the catalog of data sets with a name.
+"""Sources, which say where the files of a data set are and how they are read, and the catalog of data sets with a name.
 
-The catalog, ``configs/data/*.yaml``, maps names of data sets to their sources. `fetch` downloads one to the
-folder where it is looked up.
+The catalog, ``configs/data/*.yaml``, has the sources of data sets by their names. `fetch` downloads a data set to the folder
+where it is looked up.
 """
 
 import functools
@@ -38,7 +38,7 @@ ORIGIN = re.compile(r"github:([^@:]+)@([0-9a-f]+):(.+)")
 
 
 class Source(SourceFields):
-    """A data set to read: an entry of the catalog, or the description of your own data."""
+    """A data set to read: an entry of the catalog, or the description of a user's own data."""
 
     format: FormatName
     """Format of the files"""
@@ -48,12 +48,13 @@ class Source(SourceFields):
         file_format = self.format_of()
         for key, field in Source.model_fields.items():
             if key not in file_format.fields | COMMON_FIELDS and getattr(self, key) != field.default:
-                # a key without effect is an error
+                # A key without any effect is an error.
                 formats = ", ".join(name for name, other in FORMATS.items() if key in other.fields)
                 raise InputError(
                     f"`{key}` does not apply to format {self.format!r}, only to {formats}: leave `{key}` out"
                 )
-        labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
+        # For scoring, the model knows which classes are positive.
+        labelled = (info.context or {}).get("labelled", True)
         if file_format.needs_label and self.label is None and labelled:
             raise InputError(
                 f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN, or "
@@ -72,11 +73,26 @@ class Source(SourceFields):
         return self
 
     def format_of(self, schema: Schema | None = None) -> Format:
-        """Return the format object, which reads the files. `schema`: that of the training data, to encode rows like them."""
+        """Return the format object that reads the files.
+
+        Parameters
+        ----------
+        schema : Schema, optional
+            The schema of the training data, if the rows are to be encoded like them.
+
+        Returns
+        -------
+        Format
+        """
         return FORMATS[self.format](self, schema)
 
     def pinned(self) -> "Source":
-        """Return the source with the versions that its tables have now, so that later reads see the same rows."""
+        """Return the source with the present versions of its tables, so that later reads see the same rows.
+
+        Returns
+        -------
+        Source
+        """
         return self.model_copy(update=self.format_of().pinned())
 
 
@@ -88,9 +104,13 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
     entry : dict
         The keys of a source.
     where : str
-        Names the entry in errors, such as its file and its name.
+        The name of the entry in error messages, such as its file and its name.
     labelled : bool, default=True
         False for rows that are only scored, which need no label.
+
+    Returns
+    -------
+    Source
 
     Raises
     ------
@@ -105,12 +125,12 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
         raise InputError(f"{where}: {first_fault(e)}") from None
 
 
-# libyaml's loader is ten times faster, but not installed everywhere
+# libyaml's loader is ten times as fast, but is not installed everywhere.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def catalog_folder() -> Path:
-    """Return the folder of the catalog: beside the package in a checkout, inside it once installed."""
+    """Return the folder of the catalog. It is beside the package in a checkout, and inside the package after an installation."""
     package = Path(__file__).resolve().parents[2]
     inside = package / "configs/data"
     return inside if inside.is_dir() else package.parent / "configs/data"
@@ -123,12 +143,12 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
     Parameters
     ----------
     folder : Path, optional
-        The folder of YAML files; by default the project's own.
+        The folder of YAML files. By default, it is that of the project.
 
     Raises
     ------
     InputError
-        If the folder holds no catalog, if an entry is wrong, or if two entries share a name.
+        If the folder has no catalog, an entry is wrong, or two entries have the same name.
     """
     folder = catalog_folder() if folder is None else folder
     sources: dict[str, Source] = {}
@@ -163,14 +183,14 @@ def find_source(name: str) -> Source:
 
 
 def is_present(source: Source) -> bool:
-    """Return whether a data set can be read without a network: it is bundled, or its files are local and exist."""
+    """Return whether a data set can be read without a network, because it is bundled, or its files are local and exist."""
     return source.format_of().is_present()
 
 
 def check_installed(names: Iterable[str]) -> None:
     """Raise an InputError if files of these data sets of the catalog are missing on this machine.
 
-    Files in object stores and on the web are not checked. The message says where each file belongs and comes from.
+    Files in object stores and on the web are not checked. The message says where each file comes from and where it belongs.
     """
     lines = []
     for name in dict.fromkeys(names):
@@ -197,10 +217,10 @@ def fetch(
     Parameters
     ----------
     mirror : str
-        A folder or URL that has the files under the names that they have below AUCDIST_DATA. By default each file is
+        A folder or URL with the files, which have the same names as below AUCDIST_DATA. By default, each file is
         downloaded from its origin.
     received : callable
-        A function of the number of bytes that have arrived, and of their total number if the server states it.
+        Called with the number of bytes that have arrived, and with the total number if the server states it.
 
     Returns
     -------
@@ -236,7 +256,7 @@ def fetch(
     if files.is_web(url):
         copy = files.downloaded(url, None if packed_here else source.sha256, received)
         data = copy.read_bytes()
-        copy.unlink()  # remove the cached file: a wrong one would be used again, and a correct one has been copied
+        copy.unlink()  # a wrong file in the cache would be used again, and a correct one has been copied
     else:
         data = files.read_bytes(url)
     if packed_here:

@@ -1,4 +1,4 @@
-"""Errors of file systems and stores: which of them a retry may avoid, and how to explain the others.
+"""Errors of file systems and stores: which errors a retry may avoid, and how to explain the others.
 
 The exceptions of S3 and web clients are looked up by name, so that clients that are not in use need not be imported.
 """
@@ -44,7 +44,7 @@ NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetri
 
 
 def loaded(module: str, *names: str) -> Exceptions:
-    """Return exception classes of a module for an ``except`` clause; none if the module has not been imported."""
+    """Return exception classes of a module for an ``except`` clause. There are none if the module has not been imported."""
     imported = sys.modules.get(module)
     return () if imported is None else tuple(getattr(imported, name) for name in names)
 
@@ -58,12 +58,12 @@ class ObjectChanged(Exception):
 
 
 class BadAnswer(Exception):
-    """A server gave an answer that S3 never gives."""
+    """The answer of a server violates the protocol of S3."""
 
 
 @contextmanager
 def long_retries() -> Iterator[None]:
-    """Use the longer time limit for retries in this context, because a run would be lost."""
+    """Use the longer time limit for retries in this context, because an error would end a run."""
     token = _retries_are_long.set(True)
     try:
         yield
@@ -72,9 +72,9 @@ def long_retries() -> Iterator[None]:
 
 
 def retried(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Return what a function returns, calling it again after errors that may pass.
+    """Return the result of a function. After a temporary error, the function is called again.
 
-    The wait is drawn between 0 and a limit that doubles each time, so that many workers do not come back all at once.
+    The wait is drawn between 0 and a limit that doubles each time, so that many workers do not retry at the same moment.
     """
     limit, deadline = FIRST_WAIT, None
     while True:
@@ -94,7 +94,7 @@ def may_pass(error: BaseException) -> bool:
     """Return whether a retry may succeed after this error of a store."""
     if isinstance(error, loaded(AIOHTTP, "ClientResponseError")):
         return getattr(error, "status", None) in BUSY_STATUS
-    # s3fs converts answers of the server to built-in exceptions, whose cause has the answer.
+    # s3fs converts answers of the server to built-in exceptions. The cause of these has the answer.
     server_error = loaded(BOTO, "ClientError")
     answered = error if isinstance(error, server_error) else error.__cause__
     if isinstance(answered, server_error):
@@ -108,12 +108,12 @@ def may_pass(error: BaseException) -> bool:
 
 
 def response_of(error: BaseException | None) -> dict[str, Any]:
-    """Return the answer of an S3 server; empty if the error is not an answer."""
+    """Return the answer of an S3 server. It is empty if the error is not an answer."""
     return dict(getattr(error, "response", {})) if isinstance(error, loaded(BOTO, "ClientError")) else {}
 
 
 def code_of(error: BaseException | None) -> str:
-    """Return the code in a server's answer, such as ``NoSuchKey``; empty if there was no answer."""
+    """Return the code in the answer of a server, such as ``NoSuchKey``. It is empty if there was no answer."""
     return str(response_of(error).get("Error", {}).get("Code", ""))
 
 
@@ -121,7 +121,7 @@ def code_of(error: BaseException | None) -> str:
 def storage_errors(url: str, action: str) -> Iterator[None]:
     """Convert exceptions of file systems to StorageErrors, without texts that could contain a secret.
 
-    A full disk is a RunError, because the input is not wrong.
+    A full disk becomes a RunError, because the input is not wrong.
     """
     remote = "://" in url and not url.startswith("file://")
     try:
@@ -137,7 +137,7 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
 
 
 def _reason(e: Exception, remote: bool) -> str | None:
-    """Explain an exception of a file system or a store; None for other exceptions."""
+    """Explain an exception of a file system or a store. Return None for other exceptions."""
     kind = type(e).__name__
     if isinstance(e, FileNotFoundError):
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"

@@ -35,7 +35,7 @@ NO_DATA = re.compile(r"(^|/)[._]|/$")
 
 @dataclass(frozen=True)
 class Stat:
-    """The version of a file: its size in bytes, and its ETag (of a local file: the time of the last change)."""
+    """The version of a file: its size in bytes, and its ETag. For a local file, the time of the last change replaces the ETag."""
 
     size: int
     etag: str
@@ -44,8 +44,8 @@ class Stat:
 def files_of(source: str | list[str]) -> list[str]:
     """Return the files of a source, sorted within each of its paths and URLs.
 
-    A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
-    underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names, unless a file is called so.
+    A folder or a prefix that ends in a slash means all files below it, except for those whose name starts with a dot or an
+    underscore (markers of other tools). ``*``, ``?`` and ``[...]`` match names, unless a file has exactly this name.
 
     Raises
     ------
@@ -76,12 +76,12 @@ def files_of(source: str | list[str]) -> list[str]:
 def _is_folder(fs: Any, path: str) -> bool:
     try:
         return bool(retried(fs.isdir, path))
-    except PermissionError:  # reading an object does not need the permission to list the bucket
+    except PermissionError:  # an object may be read without the permission to list the bucket
         return False
 
 
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
-    """Return the bytes of a file as they are stored. Files on the web are read through the download cache.
+    """Return the content of a file as it is stored. Files on the web are read through the download cache.
 
     Raises
     ------
@@ -126,11 +126,11 @@ def read_range(url: str, start: int, end: int | None = None, version: str = "") 
     ----------
     url : str
     start : int
-        Counted from 0.
+        The offset of the first byte.
     end : int, optional
-        Counted from 0.
+        The offset after the last byte.
     version : str, default=""
-        The ETag that `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
+        The ETag that `stat` returned. The file must still have it. Files on the web are not checked.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
     data : bytes
         The content of the file.
     new : bool, default=False
-        Whether a local file must not exist yet: of two processes that write it at once, one gets the error.
+        Whether a local file must not exist yet. If two processes write it at the same time, one of them gets an error.
     """
     with store(url, "write") as (fs, path):
         if "file" in fs.protocol:
@@ -175,7 +175,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
                         check_not_existing(url)
                 aside.replace(path)
         elif is_s3(url):
-            # the object appears only when all parts have arrived
+            # The object becomes visible only when all parts have arrived.
             retried(fs.pipe_file, path, data, chunksize=s3.PART)
         else:
             fs.pipe_file(path, data)
@@ -184,8 +184,8 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
 def create_bytes(url: str, data: bytes) -> bool:
     """Create a small file unless it exists, and return whether it now has these bytes.
 
-    One of several writers wins, and all of them learn which. S3 holds this for objects of one part and buckets without
-    versions; other stores than S3 and local files cannot hold it.
+    If several processes write the file, one of them succeeds, and all of them learn which one. S3 guarantees this for objects
+    of one part in buckets without versions. Other object stores do not guarantee it.
     """
     with store(url, "write") as (fs, path):
         if is_s3(url):
@@ -198,7 +198,7 @@ def create_bytes(url: str, data: bytes) -> bool:
                 except FileExistsError:
                     return Path(path).read_bytes() == data
                 except OSError as e:
-                    if e.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):  # a file system without links
+                    if e.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):  # The file system has no links.
                         raise
         raise InputError(
             f"{shown(url)}: this file must never be overwritten, and only S3 and local disks with hard links ensure this: "
@@ -207,9 +207,9 @@ def create_bytes(url: str, data: bytes) -> bool:
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file or a folder."""
+    """Return whether there is a file or a folder at a URL."""
     with store(url, "read") as (fs, path):
-        # fsspec reports that a local path does not exist if its folder may not be read
+        # If the folder of a local path may not be read, fsspec reports that the path does not exist.
         return Path(path).exists() if "file" in fs.protocol else bool(retried(fs.exists, path))
 
 
@@ -222,7 +222,7 @@ def check_not_existing(url: str) -> None:
 
 
 def names_in(url: str) -> list[str]:
-    """Return the sorted names of the files and folders in a folder; none if the folder does not exist."""
+    """Return the sorted names of the files and folders in a folder. There are none if the folder does not exist."""
     with store(url, "read") as (fs, path):
         try:
             places = retried(fs.ls, path, detail=False)
@@ -241,7 +241,7 @@ def remove(url: str) -> None:
 def remove_files(folder: str, names: Sequence[str]) -> None:
     """Remove some files of a folder if they exist, and then the folder if it is empty.
 
-    Folders and links are not followed: what is in another folder stays.
+    Links and folders are not followed, so the content of other folders stays.
     """
     with store(folder, "write") as (fs, path):
         if "file" in fs.protocol:
@@ -249,14 +249,14 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
                 file = Path(path, name)
                 if file.is_symlink() or not file.is_dir():
                     file.unlink(missing_ok=True)
-            with suppress(OSError):  # the folder has other files, or another run has removed it
+            with suppress(OSError):  # the folder may have other files, or another run may have removed it
                 Path(path).rmdir()
         elif names:
             retried(fs.rm, [f"{path}/{name}" for name in names])
 
 
 def check_not_link(folder: str) -> None:
-    """Raise an InputError if a folder is a link to another one, in which nothing should be written or removed."""
+    """Raise an InputError if a folder is a link. Nothing should be written to or removed from the folder behind it."""
     fs, path = open_fs(folder)
     if "file" in fs.protocol and Path(path).is_symlink():
         raise InputError(f"{shown(folder)} is a link to another folder: remove the link")
@@ -264,7 +264,10 @@ def check_not_link(folder: str) -> None:
 
 @contextmanager
 def _aside(target: Path, data: bytes) -> Iterator[Path]:
-    """Write the bytes to a temporary file next to the target. It is removed at the end, and never read after a kill."""
+    """Write bytes to a temporary file next to the target.
+
+    The file is removed at the end, and is never read if the process is killed.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
@@ -276,7 +279,7 @@ def _aside(target: Path, data: bytes) -> Iterator[Path]:
 
 @contextmanager
 def store(url: str, action: str) -> Iterator[tuple[Any, str]]:
-    """Yield what `open_fs` returns; exceptions of the file system become StorageErrors, as `storage_errors` says."""
+    """Yield what `open_fs` returns. Exceptions of the file system become StorageErrors, as in `storage_errors`."""
     with storage_errors(url, action):
         yield open_fs(url)
 
@@ -287,19 +290,19 @@ def open_fs(url: str) -> tuple[Any, str]:
     Raises
     ------
     InputError
-        If nothing here can open such a URL.
+        If URLs of this kind are not supported.
     """
     url, named = reveal(url), url
     if "\0" in url:
         raise InputError(f"{shown(named)!r} is neither a path nor a URL: correct it")
-    # without fsspec, which would expand `~` and interpret `file:a` and `a::b`
+    # fsspec is not used, because it would expand `~` and interpret `file:a` and `a::b`.
     if (local := local_path(url)) is not None:
         check_regular(local, named)
         return fsspec.filesystem("file"), str(local.absolute())
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
-        # this also allows the ARN of an access point
+        # The ARN of an access point is also accepted.
         if not re.fullmatch(r"[A-Za-z0-9._:-]+", bucket := urlsplit(url).netloc):
             raise InputError(
                 f"{shown(named)}: S3 has no bucket of this name; write s3://BUCKET/KEY, with letters, digits, dots and hyphens "
@@ -308,7 +311,7 @@ def open_fs(url: str) -> tuple[Any, str]:
         # `url_to_fs` is not used, because it would treat ``::`` in a key as a chain of URLs.
         kind = fsspec.get_filesystem_class(scheme)
         fs = kind(**s3.s3_options(bucket), **kind._get_kwargs_from_urls(url))
-        fs.retries = 1  # number of retries by s3fs, which adds no jitter
+        fs.retries = 1  # s3fs does not retry, because it would do so without jitter
         fs._list_pages = functools.partial(s3.pages, fs)
         return fs, kind._strip_protocol(url)
     options = web.web_options() if is_web(url) else {}
@@ -322,7 +325,7 @@ def open_fs(url: str) -> tuple[Any, str]:
 
 
 class RangeFile(AbstractBufferedFile):
-    """A remote file that is read in ranges, all from the same version."""
+    """A remote file that is read in ranges, which all belong to the same version."""
 
     def __init__(self, url: str, version: Stat):
         self.version = version.etag
@@ -333,36 +336,38 @@ class RangeFile(AbstractBufferedFile):
 
 
 def sha256_of(data: bytes) -> str:
-    """Return the SHA-256 of bytes, hexadecimal."""
+    """Return the SHA-256 of bytes in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def local_path(url: str) -> Path | None:
-    """Return the path of a local file, which may be given as a path or a URL; None for remote files."""
+    """Return the path of a local file, given as a path or a URL, or None for remote files."""
     scheme, is_url, path = url.partition("://")
     if not is_url:
         return Path(url)
     if scheme.lower() != "file":
         return None
-    as_listed = Path(path)  # a path from `files_of` is not decoded: city=a%2Fb is the folder of a Hive partition
+    # A path from `files_of` is not decoded, because city=a%2Fb is the folder of a Hive partition.
+    as_listed = Path(path)
     return as_listed if as_listed.is_absolute() and as_listed.exists() else Path("/" + unquote(path.partition("/")[2]))
 
 
 def absolute(url: str) -> str:
-    """Return a URL, or the absolute path of a local one, without a slash at the end: workers may have another working folder."""
+    """Return a URL, or the absolute path of a local file, without a slash at the end. Workers may have another working folder."""
     local = local_path(url)
     return url.rstrip("/") if local is None else str(local.absolute())
 
 
 @contextmanager
 def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
-    """Open a file for reading in pieces. Files on the web are read through the download cache; compressed ones are unpacked.
+    """Open a file for reading in pieces. Files on the web are read through the download cache, and compressed files are decompressed.
 
     Parameters
     ----------
     url : str
     mapped : bool, default=False
-        Map a local file into memory: one that nobody overwrites in place, since truncating it would kill this process.
+        Whether to map a local file into memory. Nothing may overwrite such a file in place, because truncating it would kill this
+        process.
 
     Raises
     ------
@@ -387,7 +392,10 @@ def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
 
 
 def read_buffer(url: str) -> "pa.Buffer":
-    """Return all bytes of a file that aucdist wrote; local files are mapped without a copy. Errors are those of `opened`."""
+    """Return the content of a file that aucdist wrote.
+
+    Local files are memory-mapped without a copy. The errors are those of `opened`.
+    """
     import pyarrow as pa
 
     if local_path(url) is None:

@@ -1,7 +1,7 @@
 """Checks of everything that is read from outside: regular files, size, expansion, progress, and disk space.
 
-What reads bytes from outside asks here before it takes memory or disk for them, whatever the format. The general limits stand
-here; a format that needs another one has it beside its reader.
+Code that reads bytes from outside calls these functions before it allocates memory or disk space for them, for all formats. The
+general limits are in this module. A format with another limit has it beside its reader.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ MAX_SPAN_PER_CELL = 20
 
 
 def total_memory() -> int:
-    """Return the number of bytes of physical memory; a very large number if the system does not state it."""
+    """Return the number of bytes of physical memory, or a very large number if the system does not state it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -87,15 +87,21 @@ def collected(parts: Iterable[T], size: Callable[[T], int], subject: str) -> lis
 
     Parameters
     ----------
-    parts : iterable of T
+    parts : iterable
+        The parts.
     size : callable
         Returns the bytes of a part in memory.
     subject : str
+        The name of the answer in error messages.
+
+    Returns
+    -------
+    list
 
     Raises
     ------
     InputError
-        As soon as they exceed a quarter of the machine's memory, because encoding makes copies.
+        As soon as the parts exceed a quarter of the memory of the machine, because encoding makes copies.
     """
     kept, n_bytes = [], 0
     for part in parts:
@@ -105,7 +111,7 @@ def collected(parts: Iterable[T], size: Callable[[T], int], subject: str) -> lis
 
 
 def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str) -> None:
-    """Raise an InputError if a download is too large, by the bytes received or by the size that the server states.
+    """Raise an InputError if a download is too large, according to the bytes received or to the size that the server states.
 
     The disk of `folder` must have space for the rest.
     """
@@ -121,7 +127,7 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
 
 
 def check_disk(n_bytes: int, folder: Path, failure: str, other: str) -> None:
-    """Raise an InputError if the disk of a folder, which need not exist yet, has no space for this number of bytes.
+    """Raise an InputError if the disk of a folder has no space for this number of bytes. The folder need not exist yet.
 
     `failure` says what cannot be done, and `other` what to change.
     """
@@ -136,11 +142,11 @@ def check_disk(n_bytes: int, folder: Path, failure: str, other: str) -> None:
 
 
 def check_regular(path: Path, url: str) -> None:
-    """Raise an InputError if a local path is a pipe, a socket or a device, and not a file or a folder or nothing."""
+    """Raise an InputError if a local path is a pipe, a socket or a device. A file, a folder, or no file at all is accepted."""
     try:
         info = path.stat()
     except (OSError, ValueError):
-        return  # reading will raise the error
+        return  # reading the file will raise the error
     if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
         raise InputError(
             f"cannot read {shown(url)}: it is a pipe, a socket or a device, which cannot be read again; save it as a file"
@@ -153,7 +159,7 @@ def read_configuration(path: Path) -> str:
     Raises
     ------
     InputError
-        If it cannot be read, is no regular file, too large, or not in UTF-8.
+        If the file cannot be read, is not a regular file, is too large, or is not in UTF-8.
     """
     check_regular(path, str(path))
     with as_input_error(f"cannot read {path}", OSError, ValueError), path.open("rb") as file:
@@ -191,7 +197,7 @@ class Progress:
         Raises
         ------
         TooSlow
-            If fewer than `MIN_BYTES_PER_SECOND` a second have come on average, after the grace.
+            If fewer than `MIN_BYTES_PER_SECOND` have arrived per second on average, after a grace period.
         """
         self.received += n_bytes
         if time.monotonic() - self._start > SLOW_START_SECONDS + self.received / MIN_BYTES_PER_SECOND:
@@ -199,9 +205,12 @@ class Progress:
 
 
 async def watched(transfer: Awaitable[T], progress: Progress) -> T:
-    """Return the result of a transfer, and cancel the transfer if it is too slow, even if no bytes arrive.
+    """Return the result of a transfer. Cancel the transfer if it is too slow, even if no bytes arrive.
 
-    Raises TooSlow if it is.
+    Raises
+    ------
+    TooSlow
+        If it is too slow.
     """
     task = asyncio.ensure_future(transfer)
     try:
@@ -221,13 +230,13 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
     Parameters
     ----------
     packed : int
-        The bytes of the file.
+        The number of bytes of the file.
     unpacked : int
-        Those of its contents, or of the table that it becomes.
+        The number of bytes of its content, or of the table that it becomes.
     where : str
         The name of the data in error messages.
     remedy : str
-        What users can do if they trust the file.
+        What users can do if they trust the file, for the message.
     growth : int, default=MAX_GROWTH
     """
     limit = max(ALWAYS_ALLOWED, growth * packed)
@@ -239,7 +248,7 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
 
 
 def _zip(raw: io.BytesIO, where: str) -> Any:
-    """Return the one file of an archive."""
+    """Return the only file of an archive."""
     archive = zipfile.ZipFile(raw)
     members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
     if len(members) != 1:
@@ -267,7 +276,10 @@ BYTES_AT_ONCE = 2**22
 
 
 def packing_of(url: str, head: bytes = b"") -> str:
-    """Return the ending of names of files that are compressed as this one, by its name or its first bytes; empty if it is not."""
+    """Return the suffix of file names for this kind of compression, by the name or the first bytes.
+
+    It is empty without compression.
+    """
     suffix = Path(name_of(url)).suffix.lower()
     if suffix in OPENERS:
         return suffix
@@ -276,9 +288,9 @@ def packing_of(url: str, head: bytes = b"") -> str:
 
 
 def unpacked(data: bytes, url: str) -> bytes:
-    """Return the content of a file, decompressed if its name or first bytes say gzip, bzip2, xz, Zstandard or a zip of one file.
+    """Return the content of a file. It is decompressed if it is gzip, bzip2, xz, Zstandard or a zip of one file.
 
-    A byte order mark is left out.
+    The name or the first bytes tell the kind of compression. A byte order mark is removed.
 
     Raises
     ------
@@ -312,9 +324,9 @@ def unpacked(data: bytes, url: str) -> bytes:
 
 
 def size_of_arrow(data: "pa.Buffer") -> int:
-    """Return the number of bytes that an Arrow stream states for its memory, without unpacking it.
+    """Return the number of bytes of memory that an Arrow stream states, without decompressing it.
 
-    A value counts eight bytes at least, also in a column of nulls, which has none.
+    Each value counts as at least eight bytes, even in a column of nulls, which has no bytes.
 
     Raises
     ------
@@ -333,20 +345,20 @@ def size_of_arrow(data: "pa.Buffer") -> int:
         stored = 0
         for offset, length in batch.pairs(2):
             stated = struct.unpack_from("<q", body, offset)[0] if compressed and length >= 8 else -1
-            stored += length if stated < 0 else stated  # -1: not compressed
+            stored += length if stated < 0 else stated  # -1 means that the buffer is not compressed
         size += max(stored, sum(8 * max(length, 0) for length, _ in batch.pairs(1)))
     return size
 
 
 class _Table:
-    """A table of a flatbuffer, the format of Arrow's metadata."""
+    """A table of a flatbuffer, which is the format of Arrow's metadata."""
 
     def __init__(self, data: bytes, place: int | None = None):
         self.data = data
         self.place = struct.unpack_from("<I", data, 0)[0] if place is None else place
 
     def at(self, number: int) -> int | None:
-        """Return the position of a field; None if the table does not have it."""
+        """Return the position of a field, or None if the table does not have it."""
         vtable = self.place - struct.unpack_from("<i", self.data, self.place)[0]
         size, entry = struct.unpack_from("<H", self.data, vtable)[0], 4 + 2 * number
         offset = struct.unpack_from("<H", self.data, vtable + entry)[0] if entry + 2 <= size else 0
@@ -374,7 +386,8 @@ class _Table:
 def check_sheet(file: Any, where: str) -> None:
     """Raise an InputError if the bounding rectangle of a sheet is far larger than the number of its cells.
 
-    It is so with one cell in the last column, and whatever reads the sheet fills the rectangle. `file`: the XML of the sheet.
+    This is the case if a cell is in the last column, for example. Code that reads the sheet fills the rectangle. `file` is the
+    XML of the sheet.
     """
     rows = columns = cells = row = column = 0
     farthest = ""

@@ -1,11 +1,11 @@
 """S3 connections, and two operations that s3fs lacks: reading one version of an object, and writing without replacing.
 
-Credentials are found by botocore, which looks at the environment, the profile, and the identity of the pod or machine; no
-function here takes, keeps or shows one. Everything else comes from the environment too, so that the workers a run starts have
-it from the run: AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and AWS_PROFILE as everywhere, and
+botocore finds the credentials in the environment, the profile, or the identity of the pod or machine. No function here takes,
+keeps or shows credentials. All other settings come from the environment as well, so that workers get them from the run that
+starts them: AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and AWS_PROFILE as in other tools, and
 
 * AUCDIST_S3_ANONYMOUS: buckets that are read without credentials, separated by commas;
-* AUCDIST_S3_REQUESTER_PAYS: buckets whose owner lets the reader pay.
+* AUCDIST_S3_REQUESTER_PAYS: buckets whose owner makes the reader pay.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ MIN_OBJECTS_PER_PAGE = 100
 
 
 def s3_options(bucket: str) -> dict[str, Any]:
-    """Return the options of s3fs without credentials, which botocore finds."""
+    """Return the options of s3fs, without credentials, which botocore finds."""
     return {
         "anon": bucket in _buckets("AUCDIST_S3_ANONYMOUS"),
         "requester_pays": bucket in _buckets("AUCDIST_S3_REQUESTER_PAYS"),
@@ -42,7 +42,7 @@ def s3_options(bucket: str) -> dict[str, Any]:
         "config_kwargs": {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": READ_SECONDS,
-            # Quick retries of single requests. Longer faults are handled by `retried`.
+            # These are quick retries of single requests. `retried` handles longer faults.
             "retries": {"total_max_attempts": 2, "mode": "standard"},
         },
     }
@@ -74,9 +74,9 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
         answer = await watched(fs._call_s3("get_object", **names, Range=f"bytes={first}-{last - 1}"), progress)
 
         async def received(body: Any) -> bytes:
-            """Read the body of an answer, which may not be longer than requested."""
+            """Read the body of an answer, which must not be longer than requested."""
             data = bytearray()
-            while chunk := await body.read(BYTES_AT_ONCE):  # the client compares the checksum at the end
+            while chunk := await body.read(BYTES_AT_ONCE):  # after the last chunk, the client compares the checksum
                 data += chunk
                 progress.add(len(chunk))
                 if len(data) > last - first:
@@ -94,7 +94,7 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
     try:
         data, etag, size = await part(start, first_end)
     except OSError as e:
-        if code_of(e.__cause__) == "InvalidRange":  # an empty object, or nothing after `start`
+        if code_of(e.__cause__) == "InvalidRange":  # The object is empty, or has nothing after `start`.
             return b"", ""
         raise
     stop = size if end is None else min(end, size)
@@ -121,9 +121,14 @@ def _size(answer: Any, n_bytes: int) -> int:
 
 
 async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, Any]]:
-    """Yield the pages of a listing as s3fs does, but stop if a server announces further pages without an end.
+    """Yield the pages of a listing, as s3fs does, but stop if a server announces further pages without an end.
 
-    Raises BadAnswer if the pages repeat or are nearly empty, InputError if more than `MAX_LISTED` objects are listed.
+    Raises
+    ------
+    BadAnswer
+        If the pages repeat or are nearly empty.
+    InputError
+        If more than `MAX_LISTED` objects are listed.
     """
     progress, n_pages, n_listed, before = Progress(), 0, 0, ""
     async for page in type(fs)._list_pages(fs, method, **names):
@@ -149,6 +154,6 @@ def create(fs: Any, path: str, data: bytes) -> bool:
     except OSError as e:
         if not isinstance(e, FileExistsError) and code_of(e.__cause__) not in ("PreconditionFailed", "412"):
             raise
-        # The object may be from an earlier try whose answer was lost.
+        # The object may come from an earlier attempt whose answer was lost.
         return read_object(fs, path)[0] == data
     return True

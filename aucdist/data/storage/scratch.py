@@ -1,13 +1,14 @@
 """Copies of decoded rows on the local disk, as raw arrays that are memory-mapped, so that rows are decoded only once.
 
-Decoding a shard and checking it takes ten times as long as reading it. So a process writes what the first reading made into a
-file without a name, which the system removes when the process ends, however it ends. A block is mapped while a step works on it,
-which is as fast as rows in memory as long as the system keeps the file's pages; they count as its cache, which it may give up.
+Decoding and checking a shard takes ten times as long as reading it. So a process writes the rows of the first reading into a
+file without a name, which the system removes when the process ends for any reason. A block is memory-mapped while a step works
+on it. This is as fast as rows in memory as long as the system keeps the pages of the file, which count as its cache and may be
+dropped.
 
-There is room for a copy as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets a limit for a process in place
-of that; 0 keeps no copies. What has no copy is read from where it is stored. Copies that were not used for a while do not make
-room for others: a fit reads its blocks in turn, so each would go just before it is used again. Copies go with their blocks:
-several are in one file, which is gone when the last of them is.
+Copies are made as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets another limit for a process; with 0,
+there are no copies. Blocks without a copy are read from their source. Copies that have not been used for a while are not
+removed to make room, because a fit reads its blocks in turn, and would remove each copy just before it is used again. Copies
+end with their blocks. Several copies are in one file, which ends with the last of them.
 """
 
 import functools
@@ -37,7 +38,7 @@ ALIGNMENT = 64
 
 
 class AnonymousFile:
-    """A file without a name, which the system removes with the last reference to it. It is made when it is first written."""
+    """A file without a name, which the system removes with the last reference to it. It is created when it is first written."""
 
     def __init__(self, folder: Path | None = None):
         self._folder, self._lock = folder, threading.Lock()
@@ -49,7 +50,7 @@ class AnonymousFile:
         """The descriptor by which the system knows the file."""
         with tempfile.TemporaryFile(dir=self._folder) as file:
             descriptor = os.dup(file.fileno())
-        # Not `__del__`: while it runs, another thread could get the file from a weak reference.
+        # There is no `__del__`, because another thread could get the file from a weak reference while it runs.
         weakref.finalize(self, os.close, descriptor).atexit = False
         return descriptor
 
@@ -81,11 +82,12 @@ class MappedCopy:
     Parameters
     ----------
     file : AnonymousFile
+        The file.
     start, size : int
-        Where it begins in the file, and its bytes.
+        The offset of the object in the file, and its number of bytes.
     pieces : tuple of tuple (int, int)
-        Where each piece begins behind that, and its bytes: first the object without its arrays, written by this process,
-        which alone reads it; then the arrays.
+        The offset of each piece after `start`, and its number of bytes. The first piece is the object without its arrays. Only
+        this process, which wrote it, reads it. The other pieces are the arrays.
     """
 
     file: AnonymousFile
@@ -95,7 +97,7 @@ class MappedCopy:
 
     def read(self) -> Any:
         """Return the object. Its arrays are mapped as long as they are used."""
-        # Private and writable, because kernels were compiled for writable arrays. They do not write to them.
+        # The mapping is private and writable, because kernels were compiled for writable arrays. They do not write to them.
         mapped = _Mapping(
             self.file.descriptor, self.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE, offset=self.start
         )
@@ -106,13 +108,15 @@ class MappedCopy:
 
 
 class Stored(Generic[Kept]):
-    """An object that is not kept in memory. It is made when needed, and mapped from the local disk once there is a copy.
+    """An object that is not kept in memory. It is computed when it is needed, and mapped from the local disk if there is a copy.
 
     Parameters
     ----------
     make : callable
-        ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
+        ``make(item)`` computes the object. It is picklable, always gives the same result, and runs again where this object is
+        sent.
     item : object
+        The argument.
     """
 
     def __init__(self, make: Callable[[Any], Kept], item: Any):
@@ -128,7 +132,7 @@ class Stored(Generic[Kept]):
         return self._copy is not None
 
     def read(self) -> Kept:
-        """Return the object, and write a copy unless there is one or the disk has no space."""
+        """Return the object. Write a copy, unless there is one already or the disk has no space."""
         if self._copy is not None:
             stored: Kept = self._copy.read()
             return stored
@@ -145,7 +149,7 @@ class Scratch:
     folder : Path
         The folder of the copies. On a file system in memory, no copies are made.
     limit : int, optional
-        The most bytes that copies may take; by default as many as leave a fifth of the disk free.
+        The largest number of bytes of all copies. By default, a fifth of the disk must stay free.
     """
 
     def __init__(self, folder: Path, limit: int | None = None):
@@ -155,7 +159,7 @@ class Scratch:
 
     @property
     def used(self) -> int:
-        """Bytes of the files that hold copies."""
+        """The number of bytes of the files that have copies."""
         return sum(file.end for file in self._files)
 
     def copy(self, made: Any) -> MappedCopy | None:
@@ -179,17 +183,17 @@ class Scratch:
                 file = AnonymousFile(self.folder) if file is None else file
                 self._files.add(file)
                 start, file.end = file.end, file.end + size
-                os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
+                os.ftruncate(file.descriptor, file.end)  # a mapping must not extend beyond the end of the file
             for (at, _), piece in zip(pieces, raw, strict=True):
                 file.write(piece, start + at)
-        except OSError:  # the disk is full, or the folder was removed: the fit continues without a copy
+        except OSError:  # if the disk is full or the folder was removed, the fit continues without a copy
             self._works = False
             return None
         return MappedCopy(file, start, size, tuple(pieces))
 
 
 def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:
-    """Return whether a folder is on a file system in memory, where copies would save nothing; False if unknown."""
+    """Return whether a folder is on a file system in memory, where copies would save nothing. Return False if this is unknown."""
     try:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
@@ -205,7 +209,7 @@ def limit_from_environment() -> int | None:
     Raises
     ------
     InputError
-        If it is not a number of bytes.
+        If the setting is not a number of bytes.
     """
     limit = os.environ.get(LIMIT, "").strip()
     if not limit:
@@ -220,14 +224,15 @@ _scratch: Scratch | None = None
 
 
 def scratch() -> Scratch:
-    """Return this process's copies; in the folder for temporary files unless `use_folder` named another."""
+    """Return the copies of this process. They are in the folder for temporary files, unless `use_folder` was called."""
     global _scratch
     with _lock:
-        if _scratch is None or not _scratch.folder.is_dir():  # the folder of a worker is removed when the worker ends
+        # The folder of a worker is removed when the worker ends.
+        if _scratch is None or not _scratch.folder.is_dir():
             limit = limit_from_environment()
             try:
                 _scratch = Scratch(Path(tempfile.gettempdir()), limit)
-            except FileNotFoundError:  # no writable folder for temporary files
+            except FileNotFoundError:  # there is no writable folder for temporary files
                 _scratch = Scratch(Path(os.curdir), limit=0)
         return _scratch
 

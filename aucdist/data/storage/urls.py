@@ -1,9 +1,9 @@
 """Paths and URLs: where relative paths are looked up, which URLs are on S3 or the web, and how secrets are hidden.
 
-A URL may hold secrets: a user, a password, a query. It is parsed once, by `enter`, where it comes in: from the command line, a
-YAML file, the environment or a `Source`. From there on a `Url` travels, whose text has a number in place of the secrets
-(``https://secret-1@host/path``), so that nothing can print, log or store them. `reveal` gives the whole URL to the client that
-opens it, and `hide` removes the secrets from what a client says in an error.
+A URL may contain secrets: a user, a password, a query. `enter` parses it once, where it comes from the command line, a YAML
+file, the environment or a `Source`. From then on it is a `Url`, whose text has a number instead of the secrets
+(``https://secret-1@host/path``), so that nothing can print, log or store them. `reveal` returns the whole URL for the client
+that opens it, and `hide` removes the secrets from the error of a client.
 """
 
 import os
@@ -38,7 +38,10 @@ _secrets: set[str] = set()
 
 
 class Url(str):
-    """A URL whose text has a number in place of user, password and query. Pickled, it takes them along to another process."""
+    """A URL whose text has a number instead of user, password and query.
+
+    If it is pickled, another process gets the secrets as well.
+    """
 
     __slots__ = ()
 
@@ -47,7 +50,7 @@ class Url(str):
 
 
 def enter(url: str) -> str:
-    """Return a `Url` if the URL has secrets, and the unchanged text otherwise."""
+    """Return a `Url` if the URL has secrets, or else the unchanged text."""
     if not isinstance(url, str) or isinstance(url, Url) or "://" not in url:
         return url
     if NUMBERED_SECRET.match(url):
@@ -77,7 +80,7 @@ def reveal(url: str) -> str:
     Raises
     ------
     InputError
-        If its secrets are not known to this process, such as those of a URL in a file that an earlier run wrote.
+        If this process does not know its secrets, for example because an earlier run wrote the URL to a file.
     """
     if not NUMBERED_SECRET.match(url):
         return str(url)
@@ -101,7 +104,7 @@ def hide(text: str) -> str:
 
 
 def hide_error(error: BaseException, *urls: str) -> str:
-    """Return the first line of a client's error without the secrets of these URLs; its type if this is not possible."""
+    """Return the first line of a client's error without the secrets of these URLs, or its type if this is impossible."""
     text = first_line(error)[:300]
     secrets = {secret for url in urls for secret in _secrets_of(reveal(url))}
     for secret in sorted(secrets, key=len, reverse=True):
@@ -112,12 +115,12 @@ def hide_error(error: BaseException, *urls: str) -> str:
 
 
 def secret_urls(*urls: str) -> tuple[Url, ...]:
-    """Return the URLs that have secrets. Sending them to a worker makes the secrets known there."""
+    """Return the URLs that have secrets. If they are sent to a worker, the worker knows the secrets."""
     return tuple(dict.fromkeys(url for url in map(enter, urls) if isinstance(url, Url)))
 
 
 def visible_text(text: str) -> str:
-    """Remove secrets from the URLs in a text. A URL ends at a blank or a quote."""
+    """Remove secrets from the URLs in a text. A URL ends at a space or a quote."""
     return URL_IN_TEXT.sub(lambda url: shown(url[0]), text)
 
 
@@ -126,16 +129,16 @@ FreeText = Annotated[str, AfterValidator(visible_text)]
 
 
 def shown(url: str) -> str:
-    """Return a URL for messages: without user, password and query, and without the number that replaces them."""
+    """Return a URL for messages, without user, password and query, and without the number that replaces them."""
     return _visible(NUMBERED_SECRET.sub(r"\1", url, count=1)) if "://" in url else MISTYPED_SECRET.sub("***@", str(url))
 
 
 def _visible(url: str) -> str:
-    """Return the part of a URL that holds no secret.
+    """Return the part of a URL that contains no secret.
 
-    Passwords may have any character, also those that should have been escaped. So where it is unclear what belongs to one, only
-    the scheme is visible. Of a URL of the web with an ``@`` behind a ``/``, what follows the last ``@`` is visible, too: a path
-    that has one loses its beginning.
+    Passwords may contain any character, including those that should have been escaped. If it is unclear where a password ends,
+    only the scheme is visible. If a URL of the web has an ``@`` after a ``/``, the part after the last ``@`` is visible as
+    well. A path with an ``@`` then loses its beginning.
     """
     scheme, _, rest = url.partition("://")
     base = rest[: len(rest) - len(_query_of(url))]
@@ -147,7 +150,7 @@ def _visible(url: str) -> str:
     _, colon, port = (host.partition("]")[2] if host.startswith("[") else host).partition(":")
     if at:
         unclear = more_at
-    elif colon and not port.isdecimal():  # what looks like host and port is a user and the beginning of a password
+    elif colon and not port.isdecimal():  # What looks like host and port is a user and the beginning of a password.
         unclear = more_at or (bool(port) and scheme.lower() not in ("tcp", "tls"))
     else:
         in_fragment = scheme.lower() in WEB_SCHEMES and "@" in rest.partition("?")[0]
@@ -157,7 +160,7 @@ def _visible(url: str) -> str:
 
 
 def name_of(url: str) -> str:
-    """Return the last name in a path or URL. Local names may have ``?`` and ``#``, which begin the query of a URL."""
+    """Return the last name in a path or URL. Local names may contain ``?`` and ``#``, which begin the query in a URL."""
     return PurePosixPath(url.removesuffix(_query_of(url)) if "://" in url else url).name
 
 
@@ -180,7 +183,7 @@ def _secrets_of(url: str) -> set[str]:
         return set()
     rest, tail = url.partition("://")[2], _query_of(url)
     pieces = [url, tail[1:]]
-    for pair in {*re.split(r"[?#&;]", tail[1:]), *tail[1:].split("&")}:  # values may contain unescaped separators
+    for pair in {*re.split(r"[?#&;]", tail[1:]), *tail[1:].split("&")}:  # Values may contain unescaped separators.
         key, _, value = pair.partition("=")
         if SECRET_KEY.search(key) or (len(value) > 11 and not value.isalpha()):
             pieces += [value, *(part.partition("=")[2] for part in unquote_plus(value).split(";"))]
@@ -201,13 +204,13 @@ def cache_folder() -> Path:
     if not user:
         try:
             user = str(Path.home() / ".cache")
-        except RuntimeError:  # the user has no home, as in a container
-            user = str(Path(tempfile.gettempdir()) / f"aucdist-{os.getuid()}")  # a folder for each user
+        except RuntimeError:  # the user has no home folder, as in a container
+            user = str(Path(tempfile.gettempdir()) / f"aucdist-{os.getuid()}")  # Each user has a separate folder.
     return Path(user) / "aucdist"
 
 
 def data_root() -> Path:
-    """Return the folder of data sets: AUCDIST_DATA, else ``../shared/data`` beside a checkout, else ``data`` of the cache."""
+    """Return the folder of data sets: AUCDIST_DATA, ``../shared/data`` beside a checkout, or ``data`` in the cache."""
     if named := os.environ.get("AUCDIST_DATA"):
         return Path(named)
     root = Path(__file__).resolve().parents[3]
@@ -222,12 +225,12 @@ def is_relative(source: str) -> bool:
 
 
 def lookup_paths(source: str, folders: Sequence[Path] = ()) -> list[Path]:
-    """Return where a relative path is looked up, in order: in `folders`, the current folder, and the folder of data sets."""
+    """Return where a relative path is looked up, in order: `folders`, the current folder, and the folder of data sets."""
     return [folder / source for folder in dict.fromkeys(Path(f).absolute() for f in (*folders, Path(), data_root()))]
 
 
 def find(source: str, folders: Sequence[Path] = ()) -> str | None:
-    """Return the first of `lookup_paths` that exists or matches as a pattern; None if there is none."""
+    """Return the first of `lookup_paths` that exists or matches as a pattern, or None if there is none."""
     for path in lookup_paths(source, folders):
         with suppress(OSError, ValueError):
             if path.exists() or any(Path(path.anchor).glob(str(path.relative_to(path.anchor)))):
@@ -236,12 +239,12 @@ def find(source: str, folders: Sequence[Path] = ()) -> str | None:
 
 
 def require(source: str, folders: Sequence[Path] = ()) -> str:
-    """Return URLs and absolute paths unchanged, and relative paths as `find` locates them.
+    """Return URLs and absolute paths unchanged, and the path at which `find` locates a relative path.
 
     Raises
     ------
     InputError
-        If a relative path is not found. The message lists the places.
+        If a relative path does not exist. The message lists where it was looked up.
     """
     place = find(source, folders) if is_relative(source) else source
     if place is None:
@@ -255,7 +258,7 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
 
 
 def is_web(url: str) -> bool:
-    """Return whether a URL is on the web, where files are downloaded and folders cannot be listed."""
+    """Return whether a URL is on the web, where files can be downloaded but folders cannot be listed."""
     return url.startswith(("https://", "http://"))
 
 

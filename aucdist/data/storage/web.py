@@ -1,4 +1,4 @@
-"""Files on the web: downloaded once, kept in a cache, and checked each time they are used."""
+"""Files on the web, which are downloaded once, kept in a cache, and checked each time they are used."""
 
 import fcntl
 import hashlib
@@ -25,27 +25,27 @@ Received = Callable[[int, int | None], None]
 
 
 def web_options() -> dict[str, Any]:
-    """Return the options of fsspec for connections to web servers: the whole download may take any time."""
+    """Return the options of fsspec for connections to web servers. The whole download may take any time."""
     timeout = load_optional("aiohttp").ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
 
 
 def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], object]) -> Path:
-    """Return the cached copy of a file, downloading it if there is none or if it is damaged.
+    """Return the cached copy of a file. If there is none, or if it is damaged, the file is downloaded.
 
     Parameters
     ----------
     url : str
-        The address. It names the cached copy, which is never fetched again while it is sound: remove it to do so.
+        The address, which identifies the cached copy. A copy that is not damaged is never downloaded again, unless it is removed.
     sha256 : str or None
-        Checksum that the file must have. Without it the checksum of the first download is kept beside the file.
+        The checksum that the file must have. Without it, the checksum of the first download is kept beside the file.
     download : callable
-        Writes the file into the open file that it is given.
+        Writes the content into the open file that is its argument.
 
     Raises
     ------
     InputError
-        If the download has another checksum than the expected one. Nothing is kept then.
+        If the checksum of the download is not the expected one. Then nothing is kept.
     """
     folder = cache_folder() / hashlib.sha256(reveal(url).encode()).hexdigest()[:16]
     target = folder / (name_of(url) or "download")
@@ -54,15 +54,15 @@ def cached_copy(url: str, sha256: str | None, download: Callable[[IO[bytes]], ob
     if expected is not None and target.is_file() and _file_digest(target) == expected:
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.parent.glob("*/.*.part"):  # files of downloads that were killed
+    for path in folder.parent.glob("*/.*.part"):  # these files are left if a download is killed
         with suppress(OSError), path.open("rb") as partial:
-            fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the process is alive
-            if path.stat().st_mtime < time.time() - 60:  # a newer file may not be locked yet
+            fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the process of the download is alive
+            if path.stat().st_mtime < time.time() - 60:  # a newer file may not have been locked yet
                 path.unlink()
     aside = folder / f".{uuid.uuid4().hex}.part"
     try:
         with aside.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # the lock is held until the process ends in any way
+            fcntl.flock(file, fcntl.LOCK_EX)  # the lock ends with the process, for whatever reason
             download(file)
             file.flush()
             digest = _file_digest(aside)
@@ -84,7 +84,7 @@ def _file_digest(path: Path) -> str:
 
 
 def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
-    """Download a file; give up if the server is too slow, or sends more than the limit or the disk allows."""
+    """Download a file. Give up if the server is too slow, or sends more than the limit or the disk allows."""
     progress, where, folder = Progress(), shown(url), Path(file.name).parent
 
     async def receive() -> None:
