@@ -1,1 +1,1 @@
-"""Test whether new rows are like the training rows, by profiles of the rows that a model was fitted to."""
+"""Test whether new rows are like the training rows, by profiles of the rows to which a model was fitted."""

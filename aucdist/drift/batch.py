@@ -56,25 +56,25 @@ def performance(
     y : ndarray of shape (n_samples,)
         Labels, -1 or +1.
     scores : ndarray of shape (n_samples,)
-        Above 0 a row is called positive.
+        The scores of the rows. A row with a score above 0 is predicted positive.
     max_fpr : float, optional
         The false positive rate up to which the model was trained.
     probability : Probability, optional
-        From scores to the probabilities of both classes.
+        Maps scores to the probabilities of both classes.
 
     Returns
     -------
     dict
-        ``rows``, ``n_pos``, ``metrics``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and ``calibration``,
-        the number of positives over the number that the probabilities expect; each with ``value``, ``low``, ``high``. Empty
-        where a class has no rows.
+        ``rows``, ``n_pos`` and ``metrics``. The metrics are ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and
+        ``calibration``, each with ``value``, ``low`` and ``high``. ``calibration`` is the number of positives divided by the
+        number that the probabilities expect. ``metrics`` is empty if a class has no rows.
     """
     n_pos = int((y == 1).sum())
     metrics: Json = {}
     if 0 < n_pos < len(y):
         counts = ScoreCounts.from_scores(y, scores)
         with warnings.catch_warnings(action="ignore"):
-            # warnings about few rows, because the number of rows is shown next to the interval
+            # Warnings about few rows are not needed, because the number of rows is shown next to the interval.
             metrics["auc"] = _as_json(auc_interval(counts))
             if max_fpr is not None:
                 metrics["partial_auc"] = _as_json(partial_auc_interval(counts, max_fpr))
@@ -92,15 +92,17 @@ def performance_of_classes(names: Sequence[str], members: ndarray, scores: ndarr
     Parameters
     ----------
     names : sequence of str
+        The names of the classes.
     members : ndarray of shape (n_samples, n_classes), bool
         Which classes each row has.
     scores : ndarray of shape (n_samples, n_classes)
+        The scores of each class.
 
     Returns
     -------
     dict
-        ``rows``; ``metrics``: ``macro_auc``, the mean over the classes that have two rows and two others; and ``classes``:
-        for each of these ``name``, ``n_pos`` and ``auc``.
+        ``rows``, ``metrics`` with ``macro_auc``, and ``classes``. The mean is over the classes that have at least two rows and
+        two others. ``classes`` has ``name``, ``n_pos`` and ``auc`` of each of these.
     """
     measured = measured_classes(members)
     metrics: Json = {}
@@ -118,10 +120,11 @@ def _as_json(estimate: Estimate) -> Json:
 
 
 def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) -> list[Json]:
-    """Return alarms: metrics lower than on the test rows of the run, and unexpected numbers of positives.
+    """Return the alarms of metrics that are lower than on the test rows of the run, and of unexpected numbers of positives.
 
     The standard error of a metric is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
-    run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `MIN_LOSS`.
+    run add up, because their rows are independent. There is an alarm if the one-sided p-value has ``p_holm < ALPHA`` and the loss
+    is at least that in `MIN_LOSS`.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     on_test_rows : dict or None
         As `performance` returns them; the second is None if the run had no test rows.
     guaranteed : str or None
-        A metric with a guarantee, which is tested over all batches together and left out here.
+        A metric with a guarantee. It is left out here, because it is tested over all batches together.
     """
     run = on_test_rows or {"metrics": {}}
     values, before = now["metrics"], run["metrics"]
@@ -144,7 +147,7 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
         if row["name"] in areas:
             tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
     if (ratio := values.get("calibration")) is not None:
-        # the calibration has errors of its own, which also affect the metric on the test rows of the run
+        # The calibration has errors, which also affect the metric on the test rows of the run.
         in_run = before.get("calibration", {"value": 1.0, "high": 1.0})
         error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, in_run)))
         off = abs(ratio["value"] - in_run["value"])
@@ -175,18 +178,19 @@ def alarms_of(tests: list[Json], least: Json) -> list[Json]:
 
 @frozen
 class BatchCounts:
-    """The numbers of rows of a batch in the bins of a profile. Counts of several parts merge by ``+``.
+    """The numbers of rows of a batch in the bins of a profile. Counts of several parts can be merged by ``+``.
 
     Attributes
     ----------
     bins : ndarray of int64
-        Rows of each cell, column by column.
+        The number of rows in each bin, column by column.
     outside : ndarray of shape (n_columns,), int64
-        Rows outside of the range of the training rows.
+        The number of rows outside of the range of the training rows.
     score : ndarray of int64
-        Rows of each bin of the score. For several classes, of the score of each, one class after the other.
+        The number of rows in each bin of the score. For several classes, those of the score of each class, one class after the
+        other.
     rare : int
-        Rows with a value outside of the training range, or in a cell of fewer than `RARE_ROWS` training rows.
+        The number of rows with a value outside of the training range, or in a bin with fewer than `RARE_ROWS` training rows.
     """
 
     rows: int
@@ -206,8 +210,8 @@ class BatchCounts:
         Parameters
         ----------
         block : Block
-            Rows encoded as the training rows.
-        scores : ndarray of shape (n_samples,), or of several classes (n_samples, n_classes)
+            Rows that are encoded like the training rows.
+        scores : ndarray of shape (n_samples,), or (n_samples, n_classes) for several classes
         """
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)
@@ -236,18 +240,18 @@ class BatchCounts:
 def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
     """Compare a batch with the training rows, and return the differences and the alarms.
 
-    For each column: the PSI; the distance of Kolmogorov and Smirnov between the distribution functions (categories: the total
-    variation) with its p-value; the shares of missing values and of unknown categories, and of values outside of the training
-    range, each with the p-value of the hypothesis that the share is no higher than among the training rows. For the score: the
-    PSI and the distance. The p-values of a batch are corrected together by Holm. An alarm needs ``p_holm < ALPHA`` and the size
-    in `MIN_DIFFERENCES`.
+    For each column, these are computed: the PSI; the Kolmogorov-Smirnov distance between the distribution functions (for
+    categories, the total variation) with its p-value; and the shares of missing values, of unknown categories and of values
+    outside of the training range. Each share has the p-value of the hypothesis that it is no higher than among the training
+    rows. For the score, the PSI and the distance are computed. The p-values of a batch are corrected together by Holm's
+    procedure. There is an alarm if ``p_holm < ALPHA`` and the difference is at least that in `MIN_DIFFERENCES`.
 
     Returns
     -------
     dict
-        ``rows``; ``columns``, sorted by their PSI; ``score`` (for several classes the one that moved most, with its ``class``),
-        and ``scores`` of all; ``rare``; ``alarms``, each with ``kind``, ``column``, ``value`` and
-        ``p``. In types of JSON.
+        JSON values: ``rows``; ``columns``, sorted by their PSI; ``score``, which for several classes is that of the class with
+        the largest change, with its ``class``; ``scores`` of all classes; ``rare``; and ``alarms``, each with ``kind``,
+        ``column``, ``value`` and ``p``.
     """
     tests: list[Json] = []
     columns: list[Json] = []
@@ -264,7 +268,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         p_none = more_than(none, batch.rows, before, profile.rows)
         tests.append(_test_row(kind, column.name, share - share_before, p_none))
         outside_share = int(batch.outside[k]) / rows
-        if are_numbers:  # among as many new rows as training rows, two are expected outside the range
+        if are_numbers:  # among as many new rows as training rows, two rows are expected outside the range
             p_beyond = more_than(int(batch.outside[k]), batch.rows, 2, profile.rows)
             tests.append(_test_row("outside", column.name, outside_share, p_beyond))
         columns.append(
@@ -281,7 +285,7 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
         index = psi(reference, counts)
         scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
         tests.append(_test_row("score" if name is None else "class score", name, index, p))
-    # the share of rows in bins with few training rows, and an upper bound on its expectation
+    # These are the share of rows in bins with few training rows, and an upper bound on its expectation.
     before = sum(n for column in profile.columns for n in column.counts if n < RARE_ROWS)
     before = min(before + 2 * len(profile.columns), profile.rows)
     rare = {
@@ -306,8 +310,8 @@ def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
 def psi(reference: ndarray, counts: ndarray) -> float:
     """Return the population stability index, the sum over bins of ``(q - p) log(q / p)`` (Siddiqi, Credit Risk Scorecards, 2006).
 
-    If both are samples of one population, of n and m rows, its mean is about ``(n_bins - 1) (1/n + 1/m)``. So it is above 0
-    even if nothing has changed.
+    If both are samples of the same population, with n and m rows, its mean is about ``(n_bins - 1) (1/n + 1/m)``. So it is
+    above 0 even if nothing has changed.
 
     Parameters
     ----------
@@ -321,7 +325,7 @@ def psi(reference: ndarray, counts: ndarray) -> float:
 def kolmogorov_smirnov(reference: ndarray, counts: ndarray) -> tuple[float, float]:
     """Return the largest difference of the distribution functions at the ends of the bins, and its asymptotic p-value.
 
-    On bins the distance is at most that of the values, so the p-value is conservative.
+    The distance of binned values is at most that of the values, so the p-value is conservative.
 
     Parameters
     ----------
@@ -338,7 +342,7 @@ def kolmogorov_smirnov(reference: ndarray, counts: ndarray) -> tuple[float, floa
 def total_variation(reference: ndarray, counts: ndarray) -> tuple[float, float]:
     """Return half the sum of the differences of shares, and the p-value of the chi-squared test of homogeneity.
 
-    Bins of fewer than 5 expected rows are joined for the test.
+    Bins with fewer than 5 expected rows are joined for the test.
 
     Parameters
     ----------
@@ -364,8 +368,8 @@ def total_variation(reference: ndarray, counts: ndarray) -> tuple[float, float]:
 def more_than(count: int, n: int, before: int, n_before: int) -> float:
     """Return the p-value for the hypothesis that a share is no higher than before.
 
-    The number of rows is binomial with the share ``(before + 1) / (n_before + 2)``, or the normal test of two shares
-    decides if that gives a larger p-value, because the share before is an estimate as well.
+    The p-value is that of a binomial number with the share ``(before + 1) / (n_before + 2)``, or that of the normal test of two
+    shares if this is larger, because the earlier share is an estimate as well.
 
     Parameters
     ----------

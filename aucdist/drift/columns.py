@@ -60,9 +60,12 @@ SENTINEL = re.compile("-[19]|-?9{2,6}")
 
 
 def auc_of_column(values: ndarray, rows: ndarray, positives: ndarray) -> float:
-    """Return the AUC of a single column of numbers, in the direction above one half; 0.5 if a class has few rows.
+    """Return the AUC of a single column of numbers, in the direction in which it is above one half.
 
-    If values are missing (NaN), it is the larger one of the AUC of the present values and that of being present.
+    If a class has few rows, it is 0.5.
+
+    If values are missing (NaN), it is the larger one of two AUCs: that of the values that exist, and that of whether a value is
+    missing.
     """
     present = ~np.isnan(values)
     area = _either_way(values[present], rows[present], positives[present])
@@ -70,7 +73,7 @@ def auc_of_column(values: ndarray, rows: ndarray, positives: ndarray) -> float:
 
 
 def _shares(rows: ndarray, positives: ndarray) -> ndarray:
-    """Return the share of positive rows in each category; categories of few rows count as one."""
+    """Return the share of positive rows in each category. Categories with few rows count as one category."""
     few = rows < MIN_CLASS_ROWS
     share = positives / np.maximum(rows, 1)
     share[few] = positives[few].sum() / max(rows[few].sum(), 1)
@@ -88,19 +91,22 @@ def _either_way(values: ndarray, rows: ndarray, positives: ndarray) -> float:
 def auc_and_revealing_value(
     values: ndarray | None, rows: ndarray, positives: ndarray, negatives_for_one: float = 1.0
 ) -> tuple[float, int | None]:
-    """Return the AUC of a column alone, and the position of a value that reveals the label, as a failure mode does, or None.
+    """Return the AUC of a single column, and the position of a value that reveals the label, or None if there is no such value.
 
-    It is the most frequent value nearly all of whose rows are positive.
+    An example of such a value is a failure mode, which only failures have. If there are several, the most frequent one is
+    returned.
+
+    Nearly all rows with the value are positive.
 
     Parameters
     ----------
     values : ndarray of shape (n_values,), or None
-        The distinct numbers, of which only flags are examined, see `MAX_FLAG_VALUES`; None for categories, which are ranked
-        by their share of positive rows.
+        The distinct numbers. Only columns with few of them, such as flags, are searched for such a value: see
+        `MAX_FLAG_VALUES`. None for categories, which are ranked by their share of positive rows.
     rows, positives : ndarray of shape (n_values,)
-        Those of each value.
+        The numbers of rows and of positive rows with each value.
     negatives_for_one : float, default=1.0
-        Negative rows that one of them stands for, if only a sample of them is there.
+        The number of negative rows for which each one stands, if the rows are a sample.
     """
     area = auc_of_column(_shares(rows, positives) if values is None else values, rows, positives)
     n_pos = positives.sum()
@@ -114,12 +120,12 @@ def auc_and_revealing_value(
 
 
 def missing_value_warning(values: ndarray) -> str:
-    """Return what a sentence says of a number that stands apart from all others as one that marks missing values; or nothing.
+    """Return a warning about a number that lies far apart from all others and may mark missing values, or an empty string.
 
     Parameters
     ----------
     values : ndarray
-        The distinct ones, ascending.
+        The distinct values, ascending.
     """
     for k in (0, -1):
         value, others = values[k], np.delete(values, k)
@@ -135,15 +141,16 @@ def missing_value_warning(values: ndarray) -> str:
 
 
 def is_identifier(name: str, values: ndarray, n_rows: int) -> bool:
-    """Return whether integers are identifiers of the rows, which carry no information about new rows.
+    """Return whether integers are identifiers of the rows, which have no information about new rows.
 
     Parameters
     ----------
     name : str
+        The name of the column.
     values : ndarray
-        The distinct ones.
+        The distinct values.
     n_rows : int
-        Rows that have a value.
+        The number of rows with a value.
     """
     low, high, n = float(values.min()), float(values.max()), len(values)
     if max(-low, high) > 2**53:
@@ -162,12 +169,12 @@ def is_entity(name: str, n_values: int, n_rows: int, names: re.Pattern[str] = EN
 
 
 def may_be_entity(name: str, n_values: int, n_rows: int, *, codes: bool) -> bool:
-    """Return whether a column may do so, by its name or because its values look like `codes`."""
+    """Return whether a column may identify the entity of each row, by its name or because its values look like `codes`."""
     return is_entity(name, n_values, n_rows, ANY if codes and n_values >= MIN_ENTITIES else ACCOUNT)
 
 
 def are_even(values: ndarray, rows: ndarray) -> bool:
-    """Return whether rows are spread evenly from the smallest to the largest of several whole numbers, as those of names are."""
+    """Return whether rows are spread evenly from the smallest to the largest of several integers, as with identifiers."""
     order = np.argsort(values)
     share = np.cumsum(rows[order]) / rows.sum()
     return bool(np.abs(share - (values[order] - values.min()) / np.ptp(values)).max() < MAX_UNEVEN)

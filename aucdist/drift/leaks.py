@@ -1,6 +1,6 @@
-"""Find causes of optimistic tests: columns that reveal the label, order, time, and test rows that were trained on.
+"""Find what makes a test too optimistic: columns that reveal the label, order, time, and test rows that are also training rows.
 
-There is also a check for columns that share one effect. The checks use the training rows, or a sample of them. They return
+There is also a check for columns that have the same effect. The checks use the training rows, or a sample of them. They return
 warnings and change nothing.
 """
 
@@ -65,7 +65,7 @@ class Sample(NamedTuple):
     positive : ndarray of shape (n_rows,), bool
     row_id : ndarray of shape (n_rows,), int64
     negatives_for_one : float
-        Negative rows of the data set that each of them stands for.
+        The number of negative rows of the data set for which each negative row of the sample stands.
     """
 
     values: ndarray
@@ -97,9 +97,9 @@ class ColumnRanking(NamedTuple):
     auc : float
         The AUC of the column.
     value : str
-        A value of which nearly all rows are positive, in words; empty if there is none.
+        A description of a value with which nearly all rows are positive. Empty if there is none.
     rows, positives : int
-        Those of this value in the sample.
+        The numbers of rows and of positive rows with this value in the sample.
     """
 
     auc: float
@@ -137,7 +137,7 @@ def _column_ranking(values: ndarray, sample: Sample, categories: list[str] | Non
         value = f"the value {categories[int(distinct[first])]}"
     elif np.isnan(distinct[first]):
         value = "no value"
-    else:  # numbers may be scaled
+    else:  # the numbers may be scaled
         value = {0: "its smallest value", len(distinct) - 1: "its largest value"}.get(first, "one of its values")
     return ColumnRanking(auc, value, int(rows[first]), int(positives[first]))
 
@@ -148,7 +148,7 @@ def column_warnings(sample: Sample, schema: Schema) -> list[Warned]:
     Parameters
     ----------
     sample : Sample
-        Of the training rows.
+        A sample of the training rows.
     schema : Schema
         The names of features and classes.
     """
@@ -186,8 +186,9 @@ def _doubtful_columns(sample: Sample, schema: Schema) -> Iterator[Warned]:
         values = sample.values[:, j]
         distinct = np.unique(values[~np.isnan(values)])
         if len(values) <= MIN_CLASS_ROWS or len(distinct) < 3 or name.removesuffix(".days") in schema.dates:
-            continue  # a split by time leaves a date out, and `date_warnings` reports any other split
-        # 0 if the values rise from each row to the next or fall, 1 if some neighbours are equal, and 2 if they rise and fall.
+            continue  # a split by time removes the date, and `date_warnings` reports other splits
+        # It is 0 if the values rise, or fall, from each row to the next, 1 if some neighbours are equal, and 2 if they rise and
+        # fall.
         steps = np.ptp(np.sign(np.diff(values)))
         if len(distinct) >= NEARLY_UNIQUE * len(values) and (IDENTIFIER.fullmatch(name) or steps == 0.0):
             yield (
@@ -218,15 +219,15 @@ def _order(sample: Sample) -> Iterator[Warned]:
 
 
 def collinear(sample: Sample, schema: Schema) -> Iterator[Warned]:
-    """Warn of pairs of columns with a feature in common, or with nearly collinear ones. A missing value counts as 0.
+    """Warn of pairs of columns with equal or nearly collinear features. A missing value counts as 0.
 
-    Features in which fewer than `MIN_CLASS_ROWS` rows differ from the median are left out, because few rows agree by chance.
+    Features that differ from the median in fewer than `MIN_CLASS_ROWS` rows are left out, because few rows agree by chance.
     """
     n_rows, n_features = sample.values.shape
     rows = np.nan_to_num(sample.values[:: 1 + n_rows * n_features**2 // MAX_PRODUCTS])
     varied = np.flatnonzero(np.count_nonzero(rows != np.median(rows, axis=0), axis=0) >= MIN_CLASS_ROWS)
     column_of = {j: name for name, features in schema.by_column().items() for j in features}
-    rows = rows[:, varied] / np.abs(rows[:, varied]).max(axis=0)  # squares of large values may not be finite
+    rows = rows[:, varied] / np.abs(rows[:, varied]).max(axis=0)  # the squares of large values may not be finite
     rows -= rows.mean(axis=0)
     rows /= np.linalg.norm(rows, axis=0)
     related = varied[np.argwhere(np.triu(np.abs(rows.T @ rows) > COLLINEAR, 1))].tolist()
@@ -263,9 +264,20 @@ def date_warnings(train: Sample, test: Sample, schema: Schema) -> Iterator[Warne
 def leak_warnings(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> Iterator[Warned]:
     """Warn of everything that may make a test too optimistic, and of collinear columns.
 
-    `train` and `test`: the training rows, and the test rows if there are any.
-    `known` and `checked`: the number of test rows that were among the training rows, and the number that were looked
-    up.
+    Parameters
+    ----------
+    train : Blocks
+        The training rows.
+    test : Blocks or None
+        The test rows, if there are any.
+    schema : Schema
+        The names of features and classes.
+    known, checked : int
+        The number of test rows that are also training rows, and the number of test rows that could be looked up.
+
+    Yields
+    ------
+    Warned
     """
     sample = sample_of(train)
     yield from column_warnings(sample, schema)
@@ -281,21 +293,21 @@ def leak_warnings(train: Blocks, test: Blocks | None, schema: Schema, *, known: 
     yield from collinear(sample, schema)
 
 
-# ---- rows that were among those of the training -----------------------------------------------------------------------
+# ---- rows that are also training rows ---------------------------------------------------------------------------------
 
 
 @frozen
 class RowDigests:
-    """The digests of rows, or of a sample of them; those of several blocks merge by ``+``, in any order.
+    """The digests of rows, or of a sample of them. Digests of several blocks can be merged by ``+``, in any order.
 
-    A digest is a pseudo-random number that depends on the features of a row alone. The smallest `MAX_KEPT` digests are kept, and
-    with them the range that they cover. If the digest of another row lies in this range, the row can be looked up: it was among
-    the training rows if its digest is kept, and otherwise it was not. The rows that can be looked up are a random share of all.
+    A digest is a pseudo-random number that depends only on the features of a row. The smallest `MAX_KEPT` digests are kept, and
+    the range that they cover. If the digest of another row lies in this range, the row can be looked up: it was a training row if
+    its digest is kept, and otherwise it was not. The rows that can be looked up are a random share of all rows.
 
     Attributes
     ----------
     kept : ndarray of shape (n_kept,), uint64
-        Ascending, each once.
+        The distinct digests, ascending.
     """
 
     kept: ndarray
@@ -334,7 +346,7 @@ def row_digests(block: Block) -> RowDigests:
 
 
 def smallest(numbers: ndarray, n: int) -> ndarray:
-    """Return the `n` smallest different numbers, ascending; all of them where they are fewer."""
+    """Return the `n` smallest distinct numbers, ascending. If there are fewer, return all of them."""
     if len(numbers) > 2 * n + 1:
         least = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # most rows occur once
         if len(least) >= n:

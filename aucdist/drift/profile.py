@@ -1,4 +1,4 @@
-"""The profile of a model: the number of training rows in each bin of each feature, and of test rows in each bin of the score."""
+"""The profile of a model: the numbers of training rows in the bins of each feature, and of test rows in the bins of the score."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
@@ -37,15 +37,15 @@ class WatchedColumn:
     name : str
         The name of the column in the data.
     kind : str
-        ``numbers``: cell 0 is for missing values, and cell k for those with k - 1 edges below them. ``categories``: cell 0 is for
-        rows with none of the categories, and cell k for the k-th.
+        ``numbers``: cell 0 is for missing values, and cell k for those with k - 1 edges below them. ``categories``: cell 0 is
+        for rows with none of the categories, and cell k for the k-th.
     at : tuple of int
-        The columns of X that it stands for: one of numbers, or the 0/1 columns of its categories.
+        The columns of X that belong to it: one column of numbers, or the 0/1 columns of its categories.
     edges : tuple of float
-        For numbers, the edges in the encoding of the training rows, ascending. For categories, the values above which each of
-        them is present.
+        For numbers, the edges in the encoding of the training rows, ascending. For categories, the value of each 0/1 column
+        above which the category is present.
     categories : tuple of str
-        The categories of the column; empty for numbers.
+        The categories of the column. Empty for numbers.
     low, high : float
         The range of the numbers, in the encoding of the training rows; 0 for categories.
     counts : tuple of int
@@ -87,11 +87,11 @@ class ScoreBins:
     Attributes
     ----------
     rows : str
-        Whose scores these are: ``test``, or ``training`` if the run had no test rows.
+        The rows whose scores these are: ``test``, or ``training`` if the run had no test rows.
     edges : tuple of float
         The edges between the bins, ascending.
     counts : tuple of int
-        Rows in each bin, which is one more than there are edges.
+        The number of rows in each bin. There is one bin more than there are edges.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -112,20 +112,20 @@ class Profile:
     Attributes
     ----------
     rows : int
-        Training rows.
+        The number of training rows.
     n_features : int
-        Columns of X.
+        The number of columns of X.
     columns : tuple of WatchedColumn
         The columns of the data that are watched, with the training rows in each of their bins.
     score : ScoreBins or None
-        None for a model of several classes.
+        The bins of the score. None for a model of several classes.
     test_checked, test_known : int
         The number of test rows that could be looked up among the digests of the training rows, and the number of these whose
         digest is one of them.
     format : int
-        The version of the form of the file, 1.
+        The version of the format of the file, 1.
     class_scores : dict of str to ScoreBins
-        For several classes, the bins of each.
+        For several classes, the bins of the score of each class.
     """
 
     __pydantic_config__ = NO_MORE_KEYS
@@ -150,7 +150,7 @@ class Profile:
         """Return the profile as JSON."""
         content = to_jsonable(self, Profile)
         if not self.class_scores:
-            del content["class_scores"]  # the form that older versions read
+            del content["class_scores"]  # older versions cannot read this key
         return bytes(to_json(content, indent=1)) + b"\n"
 
     @classmethod
@@ -177,20 +177,22 @@ class Profile:
 
 
 def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef: ndarray) -> tuple[WatchedColumn, ...]:
-    """Return the columns of training rows, counted; two reductions: edges from a sample of the rows, then all rows.
+    """Return the columns of the training rows with their counts.
+
+    The first of two reductions finds edges from a sample of the rows, and the second one counts all rows.
 
     Parameters
     ----------
     blocks : Blocks
-        The training rows, encoded.
+        The encoded training rows.
     preprocessor : Preprocessor
         The preprocessor that encoded the rows.
     coef : ndarray
-        The weights. They decide what is watched if there are more than `MAX_COLUMNS` columns.
+        The weights. If there are more than `MAX_COLUMNS` columns, they decide which columns are watched.
     """
     drawn = sample_by_class(blocks)
     columns, numbers = [], []
-    cuts = np.zeros(len(schema.feature_names))  # midpoints between the encoded values of 0 and 1
+    cuts = np.zeros(len(schema.feature_names))  # the midpoints between the encoded values of 0 and 1
     if schema.categories and preprocessor.scale != "unit-row":
         half = Block.of(np.full((1, len(cuts)), 0.5), np.ones(1, dtype=np.int8))
         cuts = np.asarray(preprocessor.transform(half).X[0])
@@ -206,7 +208,7 @@ def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef
         drawn_ranges = ColumnRanges.of(drawn.rows, drawn.weight)
         reach = np.abs(coef) * np.where(drawn_ranges.constant, 0.0, drawn_ranges.largest)
         numbers = sorted(np.array(numbers)[np.argsort(-reach[numbers], kind="stable")][:room].tolist())
-    numbers = numbers[:room]  # the first columns, if a feature map mixes features
+    numbers = numbers[:room]  # if a feature map mixes features, the first columns are watched
     values, weight = Columns(drawn), drawn.weights()
     for j in numbers:
         edges = tuple(bins_of(values[j], weight, N_BINS).edges.tolist())
@@ -235,7 +237,7 @@ def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef
 
 
 def score_bins(scores: ScoreCounts, rows: Any, intercept: float) -> ScoreBins:
-    """Return bins of about equal numbers of rows, of the scores plus the intercept."""
+    """Return bins of the scores plus the intercept, with about equal numbers of rows."""
     mass = scores.pos + scores.neg
     nonempty = mass > 0
     values, mass = scores.middles()[nonempty] + intercept, mass[nonempty]

@@ -1,1 +1,1 @@
-"""Choosing parameters by cross-validation: grids, folds on blocks anywhere, and the choice."""
+"""Choose parameters by cross-validation: grids, folds of blocks anywhere, and the choice."""

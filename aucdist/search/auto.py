@@ -137,10 +137,13 @@ class AutoSearch:
     Attributes
     ----------
     settings : list of dict
-        The settings: maps, and values of lam unless one is given.
+        The settings: feature maps, and values of lam unless lam is given.
     metric : Metric
         The metric of the folds.
     rule : str
+        The rule by which a setting is chosen.
+    n_folds : int
+        The number of folds.
     n_first : int
         The number of folds after which maps are dropped each time: see `aucdist.search.schedule.race`.
     n_fitted : int
@@ -164,19 +167,20 @@ def candidates(
 ) -> list[Features]:  # fmt: skip
     """Return the feature maps to try, the simplest first.
 
-    They are None, which stands for no map; bins whose shapes rise or fall like a linear model (`monotone`, which
-    `settings_of_grid` takes out of the map); bins; landmarks of two widths; bins with interactions; and leaves if LightGBM can be
-    loaded. If rows have groups, there are also leaves of trees that are grown within them, and for the top of the list
-    there are `LEAVES_OF_TOP`. If the estimator has directions, bins with other directions and landmarks are left out.
+    They are: None, which means no map; bins whose shapes rise or fall like a linear model (`monotone`, which `settings_of_grid`
+    makes a parameter of the estimator); bins; landmarks of two widths; bins with interactions; and leaves if LightGBM can be
+    loaded. If rows have groups, leaves of trees that are grown within groups are tried as well, and for the top of the list
+    `LEAVES_OF_TOP`. If the estimator has directions, bins with other directions and landmarks are left out.
 
     Parameters
     ----------
     estimator : BlockClassifier
-        Bins and leaves are for solvers that take codes.
+        The estimator. Bins and leaves are tried only if its solver accepts codes.
     n_pos, n_neg : int
-        Pairs of features and leaves are for classes that both have `MIN_ROWS` rows, leaves of the top from `MIN_ROWS_OF_TOP` on.
+        The numbers of rows. Interactions and leaves are tried only if both classes have `MIN_ROWS` rows, and leaves for the top
+        of the list from `MIN_ROWS_OF_TOP` rows on.
     missing : bool
-        Whether values may be missing: bins and leaves accept them.
+        Whether values may be missing, which only bins and leaves accept.
     grouped : bool
         Whether rows have groups.
     readable : bool
@@ -241,8 +245,8 @@ def auto_search(
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
-    Over all pairs the rule is ``simplest``. For the top of the list the rule is ``best``: few rows decide there, so the
-    standard error over the folds is larger than the differences between maps, and ``simplest`` would give up the gain of
+    Over all pairs, the rule is ``simplest``. For the top of the list, the rule is ``best``. Few rows count there, so the
+    standard error over the folds is larger than the differences between maps, and ``simplest`` would lose the gain of
     nonlinear maps.
 
     Parameters
@@ -258,7 +262,7 @@ def auto_search(
     metric : str, optional
         The full name of the metric to choose by. By default it is that of `default_metric`.
     **options
-        `missing`, `readable` and `note`, as of `candidates`.
+        `missing`, `readable` and `note`, as for `candidates`.
 
     Raises
     ------
@@ -297,10 +301,13 @@ def auto_search(
 
 
 def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float, ...]:
-    """Return the values of lam to try: scaled for probability models, whose default follows the share of positives."""
+    """Return the values of lam to try.
+
+    For probability models they are scaled, because the default depends on the share of positives.
+    """
     if estimator.get_params().get("lam", LAMS) is not None:
         return LAMS
-    from aucdist.estimators.link import balance  # here, because the links are loaded with it
+    from aucdist.estimators.link import balance  # imported here, because it loads the links
 
     scale = balance(n_pos, n_neg)
     return tuple(float(f"{lam * scale:.2g}") for lam in LAMS_OF_PROBABILITIES)
@@ -311,8 +318,8 @@ def _map_settings(
 ) -> list[Setting]:
     """Return the settings of groups of maps, each group with its values of lam and of other parameters.
 
-    All settings have a value for each parameter that one of them has: a table of settings has a column for each.
-    """
+    All settings have a value for each parameter that one of them has, because a table of settings has a column for each
+    parameter."""
     params, settings = estimator.get_params(), list[Setting]()
     for maps, lams, others in groups:
         grid = {"features": maps} | ({"lam": lams if lam is None else (lam,)} if "lam" in params else {})
@@ -324,8 +331,8 @@ def _map_settings(
 def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:
     """Return the default metric for the choice of a feature map: ``metric`` and its parameters for `find_metric`.
 
-    For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
-    (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs. If the rows of groups
+    For the top of the list, it is the partial AUC, which is shrunk towards the AUC if there are few positives
+    (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups, it is the AUC of their pairs. If the rows of groups
     have grades of at least 0, it is the NDCG of the first rows.
     """
     if max_fpr is not None:
@@ -347,36 +354,36 @@ def choose_features(
 ) -> Json:
     """Choose a feature map by cross-validation, with the metric that the model is trained for.
 
-    The rows stay in their blocks: rows outside of a fold get weight 0. Folds keep groups whole. For several classes,
-    one map is chosen for all by the mean over them, and the smallest class decides which maps are tried.
+    The rows stay in their blocks, and rows outside of a fold get weight 0. Folds keep groups whole. For several classes,
+    one map is chosen for all classes by the mean over them, and the smallest class decides which maps are tried.
 
     Parameters
     ----------
     rows : Blocks or ClassBlocks
-        The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
+        The encoded training rows. Each fold fits its own map. The scaling is that of all training rows.
     readable : bool
         Whether to try only maps that can be read, see `candidates`. A sample of many rows is then used, unless they have
         groups or the model is trained for the top of the list.
     whole : ndarray of int64, optional
-        The group of each row, indexed by row id. Folds keep these groups whole; pairs ignore them.
+        The group of each row, indexed by row id. Folds keep these groups whole, but pairs ignore them.
     note : callable
         Called with a sentence about each map that is left out.
     done : callable
         Called after each fit with the number of fits that are done, the number that is known so far, and its first setting.
     **options
-        `missing`, `lam` and `metric`, as of `auto_search`.
+        `missing`, `lam` and `metric`, as for `auto_search`.
 
     Returns
     -------
     dict
-        All settings with their results, as ``aucdist cv --json`` prints a search; the key ``best`` has the chosen parameters.
-        If folds cannot be made and the map has to be readable, only ``best`` is there, with the map that has most interactions.
+        All settings with their results, as ``aucdist cv --json`` prints a search. The key ``best`` has the chosen parameters.
+        If folds are impossible and the map must be readable, there is only ``best``, with the map that has the most interactions.
 
     Raises
     ------
     InputError
-        If no map suits the estimator and the rows, or the metric cannot be computed for these rows; and if folds cannot be made,
-        because a class has one row or all rows are of one group, unless the map has to be readable.
+        If no map suits the estimator and the rows, if the metric cannot be computed for these rows, or, unless the map must be
+        readable, if folds are impossible because a class has one row or all rows belong to one group.
     RunError
         If every fit failed.
     """
@@ -386,7 +393,8 @@ def choose_features(
     if estimator.get_params().get("random_state", 0) is None:
         estimator.set_params(random_state=0)
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
-    # A sample has too few of the rows that decide at the top of the list, and a number of false positives means more there.
+    # A sample has too few of the rows that decide at the top of the list, and the same number of false positives is a larger
+    # share of a sample.
     over_all_pairs = trained_max_fpr(estimator, n_neg) is None
     may_draw = readable and over_all_pairs and class_blocks is None and estimator.resolved_solver.accepts_weights
     if may_draw and not (blocks.has_groups or blocks.has_grades) and blocks.n_samples > 2 * DRAWN_ROWS:
@@ -442,6 +450,7 @@ def try_settings(
     table : list of SettingScores
         One for each setting.
     n_tasks : int
+        The number of jobs.
     """
     n_tasks = 0
     fold_estimator = clone(estimator).set_params(tol=search.tol)
@@ -452,7 +461,8 @@ def try_settings(
         n_tasks, results = n_tasks + len(jobs), []
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
             try:
-                with warnings.catch_warnings(action="ignore"):  # the table shows which fits did not converge
+                # The table of settings shows which fits did not converge.
+                with warnings.catch_warnings(action="ignore"):
                     results.append(score_job(fold_estimator, job, folds.masks(job.fold), rows, search.metric))
             except ValueError as error:  # InputError is a ValueError
                 results.append([{"error": str(error)} for _ in job.settings])
@@ -464,12 +474,12 @@ def try_settings(
 
 
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Setting]:
-    """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
+    """Choose the feature map and `lam` by cross-validation. Return an unfitted estimator with them, and the chosen parameters.
 
     Parameters
     ----------
     estimator : BlockClassifier
-        An unfitted estimator with ``features="auto"``, or with a mapping that says more.
+        An unfitted estimator with ``features="auto"``, or with a mapping that has further options.
     rows : AnyBlocks
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)

@@ -47,7 +47,7 @@ of all weights."""
 
 
 def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
-    """Return the contributions of the groups of a fold to its metric, summed up by bundle."""
+    """Return the contributions of the groups of a fold to its metric, summed up within bundles of groups."""
     bundle = hash_ids(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(MAX_BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
     weight = measured.weights / measured.weights.sum()
@@ -56,7 +56,7 @@ def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
 
 
 def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | None:
-    """Return the contribution of each bundle of groups to the mean over folds; None without groups, or with one bundle."""
+    """Return the contribution of each bundle of groups to the mean over folds. Return None without groups, or with one bundle."""
     if not all("groups" in result for result in results):
         return None
     total = dict[str, list[float]]()
@@ -70,20 +70,21 @@ def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | 
 def standard_error(shares: Shares) -> float:
     """Return the standard error of a mean over folds."""
     values, weights = np.array(list(shares.values())).T
-    deviations, n = values - _mean(shares) * weights, len(shares)  # what each bundle adds to the deviation of the mean
+    # This is the contribution of each bundle to the deviation of the mean.
+    deviations, n = values - _mean(shares) * weights, len(shares)
     return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
 
 
 def corrected_groups_test(shares: Shares, test_over_train: float) -> Difference | None:
     """Test a mean over folds against 0.
 
-    Student's t has the number of bundles minus one as degrees of freedom. The variance is multiplied by ``2 + test_over_train``,
-    as `aucdist.metrics.compare.corrected_t_test` does with that of the folds: their training rows overlap.
+    The degrees of freedom of Student's t are the number of bundles minus one. The variance is multiplied by ``2 +
+    test_over_train``, because the training rows of the folds overlap (see `aucdist.metrics.compare.corrected_t_test`).
 
     Parameters
     ----------
     shares : mapping
-        As `mean_group_shares` returns them.
+        What `mean_group_shares` returned.
     test_over_train : float
         The number of held-out rows divided by that of training rows.
 
@@ -109,7 +110,7 @@ class SettingScores:
     Attributes
     ----------
     results : tuple of dict
-        Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold_scores.score_settings`.
+        For each fold, ``value`` and more, or ``error``: see `aucdist.search.fold_scores.score_settings`.
     max_passes : int
         The largest number of passes of each fit.
     """
@@ -120,7 +121,7 @@ class SettingScores:
 
     @property
     def values(self) -> list[float | None]:
-        """The value of each fold; None if the fold failed."""
+        """The value of each fold, or None if the fold failed."""
         return [result.get("value") for result in self.results]
 
     @property
@@ -130,12 +131,12 @@ class SettingScores:
 
     @property
     def complete(self) -> bool:
-        """Whether all folds have a value: none failed, and the setting did not leave a race before."""
+        """Whether all folds have a value, because none failed and the setting was not dropped from a race."""
         return all("value" in result for result in self.results)
 
     @property
     def mean(self) -> float | None:
-        """Mean over the folds; None if one has no value, since a mean over fewer folds is not comparable."""
+        """The mean over the folds. It is None if a fold has no value, because means over fewer folds are not comparable."""
         return float(np.mean(self.values)) if self.complete else None  # type: ignore[arg-type]
 
     @property
@@ -145,18 +146,21 @@ class SettingScores:
 
     @cached_property
     def shares(self) -> dict[str, list[float]] | None:
-        """The shares of groups in the mean, see `aucdist.search.choice`; None without groups, or if a fold failed."""
+        """The contributions of groups to the mean, see `mean_group_shares`. None without groups, or if a fold failed."""
         return mean_group_shares(self.results)
 
     @property
     def standard_error(self) -> float | None:
-        """The deviation divided by the square root of the number of folds; within groups, the standard error over groups."""
+        """The standard deviation divided by the square root of the number of folds.
+
+        Within groups, it is the standard error over groups.
+        """
         if (shares := self.shares) is not None:
             return standard_error(shares)
         return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
 
     def summary(self) -> Json:
-        """Return the setting and its results as the JSON of a search has them."""
+        """Return the setting and its results as in the JSON of a search."""
         weighted = [result["weighted"] for result in self.results if "weighted" in result]
         kept = [result["features_kept"] for result in self.results if "features_kept" in result]
         return (
@@ -179,19 +183,19 @@ class SettingScores:
 def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
     """Return the position of the chosen setting.
 
-    ``best`` has the best mean; among equals the larger lam, then the earlier one. ``one-se`` is the setting with the largest lam
-    whose mean is within one standard error of the best one's; among equals that with the better mean (Breiman, Friedman,
-    Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3). ``simplest`` is the simplest feature map that is
-    not clearly worse than the best setting, at the lam that is best for it: the mean difference over the folds is at most
-    `CLEAR_SE` standard errors of the differences. Paired differences remove the effect that a fold has on all maps alike. Among
-    the settings whose AUC is not clearly worse, those whose average precision is clearly worse than the best one are excluded
-    as well.
+    ``best`` is the setting with the best mean. Among settings with equal means, it is the one with the larger lam, and then the
+    earlier one. ``one-se`` is the setting with the largest lam whose mean is within one standard error of the best mean. Among
+    settings with equal lam, it is the one with the better mean (Breiman, Friedman, Olshen & Stone, Classification and
+    Regression Trees, 1984, section 3.4.3). ``simplest`` is the simplest feature map, at its best lam, that is not clearly worse
+    than the best setting: the mean difference over the folds is at most `CLEAR_SE` standard errors of the differences. Paired
+    differences remove effects that a fold has on all maps. Settings whose average precision is clearly worse than the best one
+    are excluded as well.
 
     Parameters
     ----------
     rows : sequence of SettingScores
-        Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed. Settings that
-        collapsed on all folds are candidates only if there are no others.
+        All settings. Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
+        Settings that collapsed on all folds are candidates only if there are no others.
     rule : {"best", "one-se", "simplest"}
 
     Raises
@@ -203,7 +207,7 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
     means = {
         i: metric.sign * row.mean for i, row in enumerate(rows) if row.max_passes == passes and row.mean is not None
     }
-    # Weights near 0 may rank the rows of the folds, but those of all rows may be 0, which rank nothing.
+    # Weights near 0 may rank the rows of the folds, but the fit to all rows may have weights of 0, which rank nothing.
     means = {i: mean for i, mean in means.items() if not all(r.get("collapsed") for r in rows[i].results)} or means
     if not means:
         raise RunError(f"every setting failed; the first error: {next(e for row in rows for e in row.errors)}")
@@ -223,10 +227,10 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
 
 
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
-    """Return a key that orders feature maps from the simplest to the most complex. `features`: as in a configuration.
+    """Return a key that orders feature maps from the simplest to the most complex. `features` is as in a configuration.
 
-    None comes first, then maps by their `complexity`. A map with monotonic constraints comes just before the same map without
-    them.
+    None comes first, and then maps by their `complexity`. A map with monotonic constraints comes just before the same map
+    without them.
     """
     expander = expander_of(features)
     first, second, third = (0, 0, 0) if expander is None else expander.complexity
@@ -234,7 +238,7 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
 
 
 def complexity_of(setting: Setting) -> tuple[float, int, int]:
-    """Return the key of a setting's feature map, see `complexity`."""
+    """Return the key of the feature map of a setting: see `complexity`."""
     return complexity(setting.get("features"), setting.get("monotone"))
 
 
@@ -259,9 +263,9 @@ def interval(
     Parameters
     ----------
     values : sequence of float
-        One per fold.
+        The value of each fold.
     metric : Metric
-        If it is a share, the interval is clipped to 0 and 1.
+        The metric. If it is a share, the interval is clipped to 0 and 1.
     test_over_train : float
         The number of held-out rows divided by that of training rows.
     fewest : int
@@ -272,7 +276,7 @@ def interval(
 
     Returns
     -------
-    (float, float) or None
+    tuple (float, float) or None
         None if there is no estimate.
     """
     groups_test = shares and corrected_groups_test(shares, test_over_train)

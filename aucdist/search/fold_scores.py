@@ -1,4 +1,4 @@
-"""One fold: fit settings to its training rows and score them on the held-out rows."""
+"""One fold of a search: fit settings to its training rows, and score them on the held-out rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ def training_rows(
 ) -> AnyBlocks:
     """Return the rows of blocks that are inside a mask, for an estimator to fit.
 
-    The others have weight 0; a solver that does not ignore rows of weight 0 gets a copy without them.
+    The others have weight 0. A solver that does not ignore rows of weight 0 gets a copy without them.
     """
     masked = rows.then(partial(masked_blocks, inside=inside, prepare=prepare))
     return masked if estimator.ignores_zero_weight else masked.then(partial(apply_to_blocks, change=with_weight))
@@ -72,22 +72,22 @@ def score_settings(
     metric: Metric,
     n_always: int | None = None,
 ) -> list[FoldScore]:
-    """Fit one model per setting and score each; with several classes, fit a model for each class against the rest.
+    """Fit one model for each setting and score it. With several classes, fit a model for each class against the rest.
 
     Parameters
     ----------
     settings : sequence of dict
         One setting, or several that differ only in lam, if the solver has a path: see `aucdist.search.schedule.paths_of`.
     train, held_out : Blocks or ClassBlocks
-        Blocks of one kind. Each class and its rest have rows in both.
+        The training rows and the held-out rows, in the same kind of blocks. Each class, and its rest, must have rows in both.
     n_always : int, optional
-        After this number of settings, from the largest lam on, the path ends at the first one that is not better than all before
-        it. With several classes it ends after this number of settings.
+        After this number of settings, from the largest lam on, the path ends at the first setting that is not better than all
+        earlier ones. With several classes, it ends after this number of settings.
 
     Returns
     -------
     list of dict
-        One for each setting, in their order; empty for settings after the end of the path.
+        The result of each setting, in their order. It is empty for settings after the end of the path.
 
         * ``value``: the metric on the held-out rows.
         * ``status``, ``passes``, ``seconds``, ``relative_gap``: those of the fit.
@@ -103,25 +103,25 @@ def score_settings(
     Raises
     ------
     InputError
-        For rows that cannot be fitted, naming the class.
+        If rows cannot be fitted. The message names the class.
     """
     if isinstance(train, ClassBlocks):
         assert isinstance(held_out, ClassBlocks)
         results = _score_settings_of_classes(estimator, settings[:n_always], train, held_out, metric)
         return results + [{}] * (len(settings) - len(results))
     assert isinstance(held_out, Blocks)
-    # the estimator of the search decides, so that all settings have the same metric
+    # The estimator of the search determines the metric, so that all settings have the same one.
     group_weight: GroupWeight = estimator.group_weight or "pairs"
     mapped, by_lam = list[Blocks](), dict[Any, FoldScore]()
 
     def measure_and_decide(model: Any) -> bool:
-        """Score a model, and return whether the path ends with it. All models of a path share one feature map and its rows."""
+        """Score a model, and return whether the path ends with it. All models of a path have the same feature map and mapped rows."""
         if not mapped:
             mapped[:] = [map_for_model(model, blocks) for blocks in (held_out, *[train] * (metric.needs == "costs"))]
         if metric.needs == "costs":
             model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], metric.costs).cheapest_threshold())
         if metric.name == "auc":
-            # both metrics depend only on the order of the rows
+            # Both metrics depend only on the order of the rows.
             counts = count_scores(*_scored(model, held_out, mapped[0])[:2])
             value = {"value": metric.evaluate(counts), SECOND_METRIC: NAMED_METRICS[SECOND_METRIC].evaluate(counts)}
         else:
@@ -217,7 +217,7 @@ def measured(
 def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer, float, float]:
     """Return the rows, their scorer, the threshold of the scores, and the shift between scores and probabilities."""
     if hasattr(model, "coef_"):
-        # without the intercept, because adding it could make two scores equal
+        # The intercept is left out, because adding it could make two scores equal.
         return mapped, model.coef_[0], model.raw_threshold, model.decision_intercept
     return blocks.unmapped, partial(_decisions, model), 0.0, 0.0
 
@@ -231,7 +231,7 @@ def check_metric(metric: Metric, grouped: bool, lowest_grade: float | None) -> N
     grouped : bool
         Whether rows have groups.
     lowest_grade : float or None
-        The lowest grade, if labels are grades. Rows with grades but without groups are one group.
+        The lowest grade, if labels are grades. Rows with grades but without groups count as one group.
     """
     if metric.needs == "groups" and not grouped and lowest_grade is None:
         others = ", ".join(name for name in NAMED_METRICS if name not in WITHIN_GROUPS)
@@ -247,12 +247,12 @@ def check_metric(metric: Metric, grouped: bool, lowest_grade: float | None) -> N
 
 
 def scored_groups(blocks: Blocks, scorer: Scorer, group_weight: GroupWeight = "pairs") -> ScoredGroups:
-    """Return labels or grades, scores and groups of the rows with a weight, block by block; one reduction.
+    """Return labels or grades, scores and groups of the rows with a weight above 0, block by block, by one reduction.
 
     Parameters
     ----------
     blocks : Blocks
-        Rows with grades but without groups are one group.
+        The rows. Rows with grades but without groups count as one group.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The folds of a search: which rows each fold trains on, and which it is scored on."""
+"""The folds of a search: the rows on which each fold trains, and those on which it is scored."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
@@ -28,7 +28,7 @@ class Fold(NamedTuple):
 
 
 class FoldMasks(NamedTuple):
-    """Which rows a fold trains on and which it is scored on: bool arrays, indexed by row id."""
+    """The rows on which a fold trains and on which it is scored, as bool arrays indexed by row id."""
 
     train: np.ndarray
     held_out: np.ndarray
@@ -36,21 +36,24 @@ class FoldMasks(NamedTuple):
 
 @frozen
 class Folds:
-    """All folds of a search; the folds of a row depend on its id, its class and the seed, not on where the row lies.
+    """All folds of a search. The fold of a row depends on its id, its class and the seed, but not on its block.
 
     Attributes
     ----------
     row_id : ndarray of shape (n_samples,), int64
-        Each once, not negative.
+        The distinct ids of the rows, which are not negative.
     y : ndarray of shape (n_samples,)
         Labels, -1 or +1.
     n_inner : int or None
-        Folds of the training rows of each fold, for nested cross-validation.
+        The number of folds of the training rows of each fold, for nested cross-validation.
     groups : ndarray of shape (n_samples,), int64, or None
+        As for `aucdist.selection.partition`.
     time : ndarray of shape (n_samples,), float64, or None
+        As for `aucdist.selection.partition`.
     strata : ndarray of shape (n_samples,), int, or None
+        As for `aucdist.selection.partition`.
     group_names : sequence of str or None
-        See `aucdist.selection.partition`.
+        As for `aucdist.selection.partition`.
     """
 
     row_id: np.ndarray
@@ -76,7 +79,7 @@ class Folds:
         return [Fold(fold.repeat, fold.fold, inner) for inner in range(self.n_inner or 0)]
 
     def masks(self, fold: Fold) -> FoldMasks:
-        """Return which rows a fold trains on and which it is scored on."""
+        """Return the rows on which a fold trains, and those on which it is scored."""
         outer, row_id, k = self._partition(fold.repeat, None), self.row_id, fold.fold
         if fold.inner is not None:
             train = outer.train(k)
@@ -98,12 +101,12 @@ class Folds:
         return rows if self.groups is None else min(rows, len(np.unique(self.groups)))
 
     def check(self) -> None:
-        """Make all folds, so that one that cannot be made is refused before any fit.
+        """Compute all folds, so that an error is raised before any fit.
 
         Raises
         ------
         InputError
-            If one of them cannot be made, see `aucdist.selection.partition`.
+            If one of them is impossible: see `aucdist.selection.partition`.
         """
         for fold in self.all():
             self.masks(fold)
@@ -130,7 +133,10 @@ class Folds:
 
 
 def gather_columns(blocks: Blocks, *names: str) -> tuple[Any, ...]:
-    """Return these attributes of all rows, block by block: row_id, label, group, ...; None for what rows do not have."""
+    """Return attributes of all rows, such as row_id, label and group, block by block.
+
+    Return None for attributes that rows do not have.
+    """
     return concatenate_columns(blocks.sum(_attributes, names))
 
 
@@ -142,15 +148,15 @@ def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
 def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks:
     """Return the rows of blocks that are inside a mask. The others get weight 0, and rows of weight 0 are ignored.
 
-    A solver that ignores rows of weight 0 adds up the same terms in the same order as on blocks of the rows inside alone, so that
-    it gives the same bits.
+    A solver that ignores rows of weight 0 adds up the same terms in the same order as for blocks that have only the rows
+    inside. So the result has the same bits.
 
     Parameters
     ----------
     blocks : Blocks
         All rows.
     inside : ndarray of bool
-        Whether a row is inside, indexed by ``row_id``. It is sent once, a byte per row.
+        Whether a row is inside, indexed by ``row_id``. It is sent once, with one byte for each row.
     prepare : Preprocessor, optional
         The scaling of the fold. The rows are scaled for each step, which therefore takes several times as long.
     """
@@ -174,7 +180,7 @@ def smallest_class(sets: LabelSets, set_numbers: np.ndarray, least: int) -> tupl
 
 
 class SearchedClasses(NamedTuple):
-    """The classes that a search takes the means over.
+    """The classes over which a search takes means.
 
     Attributes
     ----------
@@ -194,14 +200,22 @@ class SearchedClasses(NamedTuple):
 def searched_classes(
     sets: LabelSets, set_numbers: np.ndarray, folds: Folds, note: Callable[[str], None]
 ) -> SearchedClasses:
-    """Return the classes that every fold can train on and be scored on.
+    """Return the classes on which every fold can train and be scored.
 
     Parameters
     ----------
+    sets : LabelSets
+        The sets of classes of the rows.
     set_numbers : ndarray of shape (n_samples,), int
-        The index of the class set of each row, in the order of the folds' rows.
+        The index of the set of each row, in the order of the rows of `folds`.
+    folds : Folds
+        The folds.
     note : callable
         Called with a sentence about each class that is left out.
+
+    Returns
+    -------
+    SearchedClasses
 
     Raises
     ------

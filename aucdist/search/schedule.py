@@ -25,7 +25,7 @@ choice on the folds of 18 tables, and saved a quarter of the fits on tables of 1
 
 
 class FitJob(NamedTuple):
-    """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold_scores.score_settings`."""
+    """Settings to fit one after the other on a fold. `n_always` is as for `aucdist.search.fold_scores.score_settings`."""
 
     fold: Fold
     settings: tuple[Setting, ...]
@@ -68,7 +68,7 @@ def halve(
 ) -> list[SettingScores]:  # fmt: skip
     """Run successive halving, and return the results of each setting from the last stage that it reached.
 
-    Successive halving (Jamieson & Talwalkar, "Non-stochastic Best Arm Identification", AISTATS 2016), where the passes are the
+    The method is that of Jamieson & Talwalkar, "Non-stochastic Best Arm Identification" (AISTATS 2016), where passes are the
     resource. Each stage keeps the best ``ceil(n / factor)`` settings and gives them ``factor`` times the passes, until one is
     left or the estimator's own `max_passes` are reached. The settings that are left are fitted with `max_passes`.
 
@@ -90,47 +90,52 @@ def halve(
         rows |= zip(alive, table, strict=True)
         if passes == estimator.max_passes:
             return [rows[i] for i in range(len(settings))]
-        # settings that failed come last
+        # Settings that failed come last.
         ranked = sorted(alive, key=lambda i: (rows[i].mean is None, -metric.sign * (rows[i].mean or 0.0), i))
         alive = sorted(ranked[: math.ceil(len(alive) / factor)])
         passes *= factor
 
 
 class RacingMap:
-    """A feature map in a race: its settings, which differ in lam alone, the largest first, and their results on the folds.
+    """A feature map in a race: its settings, which differ only in lam, the largest first, and their results on the folds.
 
     Attributes
     ----------
     results : list of list of dict
-        For each setting its results on the first folds.
+        For each setting, its results on the first folds.
     n_tried : int
         The number of settings that are fitted, from the largest lam on.
-    best_index, row, value : int, SettingScores, float
-        The position of the best setting so far, its results, and their mean, with a sign that makes larger values better.
+    best_index : int
+        The position of the best setting so far.
+    row : SettingScores
+        The results of this setting.
+    value : float
+        The mean of these results, with a sign that makes larger values better.
     errors_behind_best : float
-        By how many standard errors it is behind the best map.
+        How far the map is behind the best map, in standard errors.
     """
 
     def __init__(self, settings: list[Setting], estimator: BlockClassifier):
         self.settings, self.estimator, self.errors_behind_best = settings, estimator, math.inf
         self.results: list[list[FoldScore]] = [[] for _ in settings]
-        # A job with several values of lam ends if they get worse. Otherwise the first few are fitted, then one more each time.
+        # A job with several values of lam ends if they get worse. Otherwise, the first few are fitted, and then one more each
+        # time.
         self.n_tried = len(settings) if len(paths_of(estimator, settings)) == 1 else min(FIRST_LAMS, len(settings))
 
     def jobs(self, fold: Fold, k: int) -> list[FitJob]:
-        """Return the jobs that are left to do on a fold, which is the one at position k."""
+        """Return the jobs that remain on a fold, which is the one at position k."""
         settings, n_always = [self.settings[i] for i in self._missing(k)], FIRST_LAMS if k == 0 else None
         paths = paths_of(self.estimator, settings)
         return [FitJob(fold, tuple(settings[i] for i in path), self.estimator.max_passes, n_always) for path in paths]
 
     def take(self, k: int, results: list[FoldScore]) -> None:
-        """Add the results of these jobs; from the first setting without one on, none is fitted any more."""
+        """Add the results of these jobs. From the first setting without a result on, no setting is fitted any more."""
         for i, result in zip(self._missing(k), results, strict=True):
             self.results[i] += [result] if result else []
         self.n_tried = sum(len(setting_results) > k for setting_results in self.results[: self.n_tried])
 
     def rank(self, metric: Metric) -> None:
-        """Choose the setting that is best on the folds so far."""
+        """Choose the best setting on the folds so far."""
         rows = [
             SettingScores(self.settings[i], tuple(self.results[i]), self.estimator.max_passes)
             for i in range(self.n_tried)
@@ -148,22 +153,22 @@ def race(
     estimator: BlockClassifier, settings: Sequence[Setting], folds: Sequence[Fold], metric: Metric, n_first: int,
     run_jobs: RunJobs,
 ) -> list[SettingScores]:  # fmt: skip
-    """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
+    """Run a race of feature maps over the folds, and return the results of each setting, which are empty if it was not fitted.
 
-    After every `n_first` folds, the better half of the maps goes on, at least two, but no map that is `DROP_FROM_SECOND_FOLD`
-    standard errors behind the best one, or `DROP_AFTER_FIRST_FOLD` of them after a single fold. The simplest of the maps that are
-    hardly worse than the best one also goes on, because the rule ``simplest`` may choose it. On the first folds, smaller values
-    of lam are tried as long as the map gets better. On the next folds, each map is fitted up to the value of lam after its best
-    one so far, and later up to its best one. Landmarks of half the width are tried if those of the full width are among the two
-    best maps. If no map that is left can be fitted on a fold, the best dropped map comes back. The race ends if one map is left
-    after `MIN_FOLDS` folds.
+    After every `n_first` folds, the better half of the maps stays in the race, at least two. Maps that are
+    `DROP_FROM_SECOND_FOLD` standard errors behind the best one are dropped, or `DROP_AFTER_FIRST_FOLD` of them after a single
+    fold. The simplest of the maps that are hardly worse than the best one also stays, because the rule ``simplest`` may choose
+    it. On the first folds, smaller values of lam are tried as long as the map gets better. On the next folds, each map is
+    fitted up to the value of lam after its best one so far, and later up to its best one. Landmarks of half the width are tried
+    if those of the full width are among the two best maps. If none of the remaining maps can be fitted on a fold, the best
+    dropped map returns. The race ends if one map is left after `MIN_FOLDS` folds.
 
     Parameters
     ----------
     settings : sequence of dict
-        Those of a map, which differ in lam alone, follow each other in the order of lam, the largest first.
+        The settings. Those of a map, which differ only in lam, follow each other, from the largest lam to the smallest.
     metric : Metric
-        Which settings are better.
+        The metric by which settings are compared.
     """
     by_map = itertools.groupby(settings, lambda setting: setting | {"lam": None})
     maps = [RacingMap(list(settings), estimator) for _, settings in by_map]
@@ -171,7 +176,7 @@ def race(
     racing, dropped, n = [racing_map for racing_map in maps if racing_map not in narrow], list[RacingMap](), 0
 
     def fit(racing_maps: list[RacingMap]) -> None:
-        """Fit maps on the folds so far, and rank all maps that are in the race."""
+        """Fit maps on the folds so far, and rank all maps in the race."""
         for k, fold in enumerate(folds[:n]):
             jobs = [(racing_map, racing_map.jobs(fold, k)) for racing_map in racing_maps]
             results = iter(run_jobs([job for _, map_jobs in jobs for job in map_jobs]))
@@ -227,27 +232,28 @@ def _sigma(racing_map: RacingMap) -> Any:
 
 
 def settings_of_grid(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
-    """Return all combinations of the grid's values, each accepted by the estimator.
+    """Return all combinations of the values of a grid, after checking that the estimator accepts them.
 
-    A feature map may name directions, as in ``{"map": "bins", "monotone": "auto"}``: these are the estimator's `monotone` then.
+    A feature map may have directions, as in ``{"map": "bins", "monotone": "auto"}``. They become the parameter `monotone` of the
+    estimator.
 
     Parameters
     ----------
     estimator : BlockClassifier
-        Its own parameters hold if the grid says nothing.
+        The estimator, whose parameters are used unless the grid has them.
     grid : mapping of str to sequence
-        Values by parameter.
+        The values of each parameter.
 
     Raises
     ------
     InputError
-        For an empty grid, an unknown parameter, or a value that the estimator refuses.
+        If the grid is empty, a parameter is unknown, or the estimator does not accept a value.
     """
     if not grid:
         raise InputError("the grid is empty: name a parameter and its values, such as lam: [1e-4, 1e-3, 1e-2]")
     allowed = estimator.get_params()
     for name, values in grid.items():
-        # Whether the solver has its parameter is known at a setting, which may name another solver.
+        # Parameters of solvers are checked for each setting, because a setting may name another solver.
         if name not in allowed and not name.startswith(SOLVER_PREFIX):
             check_parameter_names([name], estimator.solvers)
             raise unknown(f"parameter of {type(estimator).__name__} in the grid:", name, allowed)
@@ -257,11 +263,11 @@ def settings_of_grid(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any
             raise InputError(f"the grid has a value of {name} twice: remove one of them")
     settings = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     if "monotone" in allowed and any("monotone" in _map_of(setting) for setting in settings):
-        for k, setting in enumerate(settings):  # directions are a parameter of their own
+        for k, setting in enumerate(settings):  # directions are a separate parameter
             features = dict(_map_of(setting))
             if "monotone" in features:
                 settings[k] = setting | {"monotone": features.pop("monotone"), "features": features}
-            else:  # those of the grid, or the estimator's
+            else:  # the directions are those of the grid or of the estimator
                 settings[k] = {"monotone": estimator.monotone} | setting
     for setting in settings:
         clone(estimator).set_params(**setting).check_parameters()
@@ -274,12 +280,12 @@ def _map_of(setting: Setting) -> Mapping[str, Any]:
 
 
 def paths_of(estimator: BlockClassifier, settings: Sequence[Setting]) -> list[list[int]]:
-    """Return the positions of the settings that one task fits together: along lam if the solver has a path, otherwise each alone.
+    """Return the positions of the settings that one task fits together: along lam if the solver has a path, and otherwise one each.
 
     Returns
     -------
     list of list of int
-        Each position once. Where several settings are fitted together they differ in lam alone.
+        Each position occurs once. Settings that are fitted together differ only in lam.
     """
     paths = dict[str, list[int]]()
     for i, setting in enumerate(settings):

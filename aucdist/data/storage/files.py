@@ -360,14 +360,14 @@ def absolute(url: str) -> str:
 
 @contextmanager
 def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
-    """Open a file for reading in pieces. Files on the web are read through the download cache, and compressed files are decompressed.
+    """Open a file for reading in pieces. Files on the web are read through the download cache, and compressed ones decompressed.
 
     Parameters
     ----------
     url : str
     mapped : bool, default=False
-        Whether to map a local file into memory. Nothing may overwrite such a file in place, because truncating it would kill this
-        process.
+        Whether to map a local file into memory. Nothing may overwrite such a file in place, because truncating it would kill
+        this process.
 
     Raises
     ------

@@ -197,7 +197,7 @@ def _secrets_of(url: str) -> set[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloads: AUCDIST_CACHE, or ``aucdist`` in the user's cache folder, or in that of temporary files."""
+    """Return the folder of downloads: AUCDIST_CACHE, ``aucdist`` in the user's cache folder, or one for temporary files."""
     if named := os.environ.get("AUCDIST_CACHE"):
         return Path(named)
     user = os.environ.get("XDG_CACHE_HOME")
