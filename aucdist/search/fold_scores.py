@@ -115,7 +115,7 @@ def score_settings(
     mapped, by_lam = list[Blocks](), dict[Any, FoldScore]()
 
     def measure_and_decide(model: Any) -> bool:
-        """Score a model, and return whether the path ends with it. All models of a path have the same feature map and mapped rows."""
+        """Score a model, and return whether the path ends with it. All models of a path have the same mapped rows."""
         if not mapped:
             mapped[:] = [map_for_model(model, blocks) for blocks in (held_out, *[train] * (metric.needs == "costs"))]
         if metric.needs == "costs":

@@ -280,7 +280,7 @@ def _map_of(setting: Setting) -> Mapping[str, Any]:
 
 
 def paths_of(estimator: BlockClassifier, settings: Sequence[Setting]) -> list[list[int]]:
-    """Return the positions of the settings that one task fits together: along lam if the solver has a path, and otherwise one each.
+    """Return the positions of the settings that one task fits together: along lam if the solver has a path, otherwise one each.
 
     Returns
     -------
