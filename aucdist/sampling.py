@@ -130,8 +130,10 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        X : of the type of X
-        y : of the type of y
+        X : the type of X, of shape (n_samples_new, n_features)
+            The rows after sampling.
+        y : the type of y
+            Their labels.
 
         Raises
         ------
@@ -279,6 +281,15 @@ class Rule:
         """Return the probability of keeping rows at these distances.
 
         The probability is that of equation (4). Rows beyond `high` are not treated separately.
+
+        Parameters
+        ----------
+        distances : ndarray of shape (n_samples,), float64
+            The distances of rows of the majority class.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
         """
         width = (self.high - self.low) / self.n_bins
         number = np.ceil((distances - self.low) / width)
@@ -286,6 +297,11 @@ class Rule:
 
     def stays(self, block: Block) -> ndarray:
         """Return which rows of a block are kept. Rows of weight 0 are never kept.
+
+        Parameters
+        ----------
+        block : Block
+            The rows.
 
         Returns
         -------

@@ -28,9 +28,8 @@ TYPED = ("Returns", "Raises", "Warns")
 LISTS = ("Parameters", "Attributes", *TYPED, "See Also")
 SECTIONS = ("", *LISTS, "Notes", "Examples")
 """The sections of numpydoc, in their order; the first one has no title."""
-INHERITED = re.compile(r"As of `(\w+)`\. ?")
-INHERITED_ALL = re.compile(r"(?:;\s+the\s+p|\.\s+The\s+p|\.\s+P)arameters\s+are\s+those\s+of\s+`\w+`")
-"""What a docstring says in place of the parameters of another class, which the reference repeats."""
+INHERITED = re.compile(r"As for `\w+`\. ?")
+"""The description of a parameter that a class has from another one, which the reference repeats."""
 PAGE_NAME = re.compile(r'page\s+"([^"]+)"(?:\s+of\s+the\s+documentation)?')
 TYPE_NAME = re.compile(r"\b[A-Z]\w+")
 CODE_NAME = re.compile(r"(?<![`*])`([A-Za-z][\w.]*\w)`(?!`)")
@@ -55,7 +54,7 @@ class Writer:
         lines = [f'{self.signs} <a id="{path}"></a>{name}', ""]
         if takes_parameters(thing, sections):
             is_method = isinstance(resolve_name(self.owner), type)
-            order = [name for names, _, _ in entries(sections.get("Parameters", [])) for name in names.split(", ")]
+            order = names_of(", ".join(names for names, _, _ in entries(sections.get("Parameters", []))))
             lines += ["```py", signature(name if is_method else path, thing, order), "```", ""]
         for title in filter(sections.__contains__, SECTIONS):
             body = sections[title]
@@ -155,6 +154,9 @@ def signature(name: str, thing: Any, order: list[str]) -> str:
     parameters = [
         p.replace(annotation=p.empty) for p in inspect.signature(thing).parameters.values() if p.name != "self"
     ]
+    names = [str(p).partition("=")[0] for p in parameters]
+    if sorted(names) != sorted(filter(None, order)):
+        raise ValueError(f"{name} takes {names}, and its docstring describes {order}")
     parameters.sort(key=lambda p: (p.kind, order.index(p.name) if p.kind is p.KEYWORD_ONLY else -1))
     texts = [str(p) if p.default is p.empty else f"{p.name}={as_code(p.default)}" for p in parameters]
     keywords = [place for place, p in enumerate(parameters) if p.kind is p.KEYWORD_ONLY]
@@ -211,7 +213,6 @@ def add_inherited(thing: Any, sections: dict[str, list[str]]) -> None:
             for names, type_text, text in described
             for line in (f"{names} : {type_text}", *(f"    {line}" for line in text))
         ]
-    sections[""] = [INHERITED_ALL.sub("", "\n".join(sections[""]))]
 
 
 def with_fences(lines: list[str]) -> list[str]:

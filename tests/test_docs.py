@@ -251,3 +251,19 @@ def test_error_messages_are_those_of_the_code() -> None:
     for message in messages:
         for text in filter(None, (part.strip(" ?") for part in message.split("..."))):
             assert text in code, f"{message}: {text!r}"
+
+
+def test_the_reference_describes_each_parameter_or_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    from aucdist.papers.sdcd import OAMSeq
+
+    writer = REFERENCE_WRITER.Writer(PAGES / "reference" / "solvers.md", "aucdist.papers.sdcd", "###")
+    text = writer.description("OAMSeq")
+    assert "aucdist.papers.sdcd.OAMSeq(*, buffer_size=100, epochs=1, n_pairs=None)" in text
+    assert "As for `OAMInf`" not in text
+    assert "* **`epochs`** : int, default=1\n\n    " in text
+    monkeypatch.setattr(OAMSeq, "__doc__", "Draw.\n\nParameters\n----------\nbuffer : int, default=100\n    Rows.\n")
+    with pytest.raises(KeyError, match="buffer_size"):
+        writer.description("OAMSeq")
+    monkeypatch.setattr(OAMSeq, "__doc__", f"{OAMSeq.__doc__}buffer_size : int, default=100\n    Rows.\n")
+    with pytest.raises(ValueError, match=r"its docstring describes.*'buffer'"):
+        writer.description("OAMSeq")

@@ -148,8 +148,9 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
 
         Returns
         -------
-        ndarray of shape (n_samples,); a dask Array for a dask collection
-            For an indicator matrix of labels, a matrix of shape (n_samples, n_classes), int64.
+        ndarray of shape (n_samples,), with the type of the labels of `fit`; a dask Array for a dask collection
+            Each value is one of `classes_`. For an indicator matrix of labels, it is a matrix of shape (n_samples, n_classes),
+            int64.
 
         Raises
         ------

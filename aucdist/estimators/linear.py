@@ -203,7 +203,7 @@ class LinearClassifier(BlockClassifier):
 
         Returns
         -------
-        DataFrame
+        DataFrame of shape (n_samples, n_contributions + 1), float64
             A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. In a
             model of bins, a feature contributes the value of its shape, which has mean 0 over the training rows. In a linear
             model, it contributes its weight times its value. A column of categories has one contribution. It depends on the

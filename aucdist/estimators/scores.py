@@ -400,7 +400,10 @@ class WithThreshold:
 
     @property
     def raw_threshold(self) -> float:
-        """The threshold on X w (for a kernel machine, on the sum of kernel values): minus the intercept."""
+        """The threshold on X w (for a kernel machine, on the sum of kernel values), a float: minus the intercept.
+
+        For several classes, take that of a class from `estimators_`.
+        """
         return 0.0 - self.decision_intercept
 
     def set_raw_threshold(self, threshold: Any) -> None:

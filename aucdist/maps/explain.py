@@ -40,7 +40,7 @@ class Shape:
     Attributes
     ----------
     feature : int
-        The position of the feature.
+        The position of the feature among the columns of X, or among `feature_names_out_` if X has columns of categories.
     edges : ndarray of shape (n_bins - 1,), float64
         The edges of the bins, in the feature's own units. The position of a value's bin is the number of edges below the
         value.

@@ -74,7 +74,7 @@ class LinearModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes of a model of several classes; empty for two classes."""
+        """The names of the classes of a model of several classes, a tuple of str. It is empty for two classes."""
         return self.schema.classes
 
     @property
@@ -94,7 +94,10 @@ class LinearModel:
 
     @property
     def about(self) -> Json:
-        """What else was saved about the first class."""
+        """What else was saved with the model, a dict. For several classes, it is about the first one.
+
+        Models of runs have the warnings of the run under ``"warnings"``.
+        """
         return self.weights[0].about
 
     @property
@@ -319,7 +322,7 @@ class LinearModel:
         return reasons(self.encoded(X), schema.feature_names, schema.categories, weights, self.feature_map, index_of(X))
 
     def predict(self, X: Any) -> ndarray:
-        """Return the predictions of rows: -1 or +1 (int8) for two classes, or else the names of classes.
+        """Return the prediction of each row.
 
         Parameters
         ----------
@@ -328,7 +331,10 @@ class LinearModel:
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), int8
+            1 for the positive class and -1 for the negative one, whatever the labels of the training rows were. For several
+            classes, these are the names of the predicted classes, with the dtype object. If a row may have several classes, there
+            are commas between their names.
 
         Raises
         ------
@@ -372,7 +378,7 @@ class LinearModel:
 
         Returns
         -------
-        ndarray of shape (n_samples, n)
+        ndarray of shape (n_samples, n), object
         """
         probabilities = self.probabilities(scores)
         order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]

@@ -185,8 +185,11 @@ class SDCD(PairSolver):
     steps, epochs
         As for `PairSolver`. With neither steps nor epochs, the fit ends when `tol` or `max_passes` is reached.
 
-    Notes ----- A round is an epoch, or all the steps. An epoch reads two rows for each step, which makes two passes. Computing
-    the objective takes half a pass."""
+    Notes
+    -----
+    A round is an epoch, or all the steps. An epoch reads two rows for each step, which makes two passes. Computing the
+    objective takes half a pass.
+    """
 
     name = "sdcd"
     takes = ("group_weight", "grade_weight")
