@@ -271,7 +271,10 @@ class Cells(NamedTuple):
                 question = _entities(name, len(values), present, "numbers")
         if len(different) > single.MAX_FLAG_VALUES and low == 0 and different[1] > FAR * np.diff(different[1:]).max():
             zeros = rows[self.number == 0].sum()
-            question = f"has 0 in {counted(zeros, 'row')}, the next value is {different[1]:.6g}: is it missing?"
+            question = (
+                f"has the value 0 in {counted(zeros, 'row')}, and the next larger value is {different[1]:.6g}: does 0 "
+                "mean missing?"
+            )
         return ColumnGuess(
             name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words),
             question=question,

@@ -81,7 +81,7 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
             "age",
             ["0"] * 3 + [str(i) for i in range(16, 80)] * 3,
             "number",
-            "0 in 3 rows, the next value is 16: is it missing?",
+            "the value 0 in 3 rows, and the next larger value is 16: does 0 mean missing?",
         ),
         ("gain", ["0"] * 3 + [str(100 * i) for i in range(1, 20)] * 3, "number", "0 to 1900"),
         # Nearly empty.
