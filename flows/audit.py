@@ -20,9 +20,10 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.guarantees import ALARM_E_VALUE
 from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
-from aucdist.model import MODEL_FILE, files_of_model, load_two_classes
+from aucdist.model.files import MODEL_FILE, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import certificate_text, point_rows, render_template
+from aucdist.report.text import point_rows, render_template
+from aucdist.text import certificate_text
 from flows.config.loading import FileOption, FolderArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
 from flows.progress import RunObserver

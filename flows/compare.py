@@ -31,8 +31,8 @@ from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.parameters import frozen
 from aucdist.report.comparison import comparison_sentences, decision_lines, render_comparison_page, warnings_of_runs
-from aucdist.report.text import sentence, value_text
 from aucdist.store import resolve
+from aucdist.text import sentence, value_text
 from flows.config.loading import Cli, Rate, Strict, flattened
 from flows.run_folder.folder import (
     METRICS,
@@ -144,7 +144,11 @@ def compare(config: CompareConfig) -> Json:
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
     named = [url for url in urls if shown(url) not in skipped]
     runs = [read_run(resolve(url, METRICS)) for url in named]
-    runs = [replace(run, name=n) for run, n in zip(runs, unique_names(runs, list(map(shown, named))), strict=True)]
+    folders = list(map(shown, named))
+    # The names of the configurations, if they differ, or else those of the folders, or else their paths.
+    names, ends = [run.name for run in runs], [folder.rpartition("/")[2] for folder in folders]
+    names = next((chosen for chosen in (names, ends) if len(set(chosen)) == len(runs)), folders)
+    runs = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
     comparable(runs, skipped)
     if (several := runs[0].several) and max_fpr is not None:
         raise InputError(
@@ -375,19 +379,6 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 
 
 # ---- what tells runs apart ---------------------------------------------------------------------------------------------------
-
-
-def unique_names(runs: Sequence[Run], folders: Sequence[str]) -> list[str]:
-    """Return distinct names of runs: those of their configurations if they differ, or else those of their folders.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-    folders : sequence of str
-        The runs as the user named them; their last parts are names if they differ.
-    """
-    names, ends = [run.name for run in runs], [folder.rpartition("/")[2] for folder in folders]
-    return next((chosen for chosen in (names, ends) if len(set(chosen)) == len(runs)), list(folders))
 
 
 def differing_settings(runs: Sequence[Run]) -> list[Json]:

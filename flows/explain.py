@@ -14,10 +14,10 @@ from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.drift.leaks import count_known
 from aucdist.errors import InputError, Json, counted, unknown
 from aucdist.maps.explain import BETWEEN
-from aucdist.model import load_model
 from aucdist.model.batch_scoring import read_seen, source_for_scoring, texts_of_columns
+from aucdist.model.files import load_model
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import number_text
+from aucdist.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of

@@ -10,7 +10,7 @@ from aucdist.data.storage.files import absolute, check_not_existing, exists, sho
 from aucdist.errors import InputError, Json, counted, unknown
 from aucdist.export import TARGETS, Scaling
 from aucdist.export.cards import CARD_SUFFIXES, card_rows, losses_of_card
-from aucdist.model import load_model, load_two_classes, model_folder
+from aucdist.model.files import load_model, load_two_classes, model_folder
 from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.loading import AtLeastTwo, Cli, FileOption, FolderArgument, Strict, Text, TextList

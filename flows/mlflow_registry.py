@@ -16,7 +16,7 @@ from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, Json, RunError
 from aucdist.extras import load_optional
-from aucdist.model import MODEL_FILE, load_model
+from aucdist.model.files import MODEL_FILE, load_model
 from flows.config.loading import flattened
 from flows.model_store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_metrics

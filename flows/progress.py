@@ -23,7 +23,8 @@ from rich.text import Text
 
 from aucdist.data.own_files import jsonable
 from aucdist.errors import Json, printable, unknown
-from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
+from aucdist.report.text import search_verdict, summary_rows
+from aucdist.text import seconds_text, value_text
 
 LINE_SECONDS = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"

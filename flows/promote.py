@@ -19,7 +19,7 @@ from aucdist.drift.batch import Z_95, more_than
 from aucdist.errors import InputError, Json
 from aucdist.metrics import average_precision_difference
 from aucdist.metrics.compare import Difference, auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
-from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model, model_folder
+from aucdist.model.files import DIGESTS, PROFILE, files_of_model, load_model, model_folder
 from aucdist.model.held_out import HeldOutRows, load_with_seen, score_labelled
 from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep_decision, promote, read_store, remove_old_versions

@@ -6,7 +6,7 @@ from typing import Annotated
 from aucdist.drift.leaks import MANY_KNOWN
 from aucdist.errors import Json, counted
 from aucdist.model import batch_scoring
-from aucdist.report.text import ends_text, number_text
+from aucdist.text import ends_text, number_text
 from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of

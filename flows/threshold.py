@@ -11,7 +11,7 @@ from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
-from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
+from aucdist.model.files import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import point_rows, render_template
 from aucdist.store import promote, read_version

@@ -48,7 +48,15 @@ def up(config: UpConfig) -> Json:
         If the server does not start.
     """
     port = config.port
-    _check_single_server(port)
+    if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
+        ENV_FILE.unlink()  # left by a process that was killed
+    if api_configured():
+        raise InputError(
+            f"Prefect already has a server ({API_VARIABLE}): add a worker to it by `prefect worker start --pool local --type "
+            "process`"
+        )
+    if _in_use(port):
+        raise InputError(f"port {port} is in use: name another one with --port")
     url = f"http://{HOST}:{port}"
     with _server(port), _env_file(f"{url}/api"):
         from prefect import serve
@@ -91,18 +99,6 @@ def deployments_file() -> Path:
     """Return the file with all deployments: of the installed package, or of the checkout."""
     installed = configs_folder("prefect") / "prefect.yaml"
     return installed if installed.is_file() else configs_folder("").parent / "infra/prefect/prefect.yaml"
-
-
-def _check_single_server(port: int) -> None:
-    if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
-        ENV_FILE.unlink()  # left by a process that was killed
-    if api_configured():
-        raise InputError(
-            f"Prefect already has a server ({API_VARIABLE}): add a worker to it by `prefect worker start --pool local --type "
-            "process`"
-        )
-    if _in_use(port):
-        raise InputError(f"port {port} is in use: name another one with --port")
 
 
 def _in_use(port: int) -> bool:

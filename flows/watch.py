@@ -22,7 +22,8 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json, counted, printable
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM_E_VALUE, BAD_ROWS, allowed_share, evidence_against
-from aucdist.model import batch_scoring, digest_of_model, model_folder
+from aucdist.model import batch_scoring
+from aucdist.model.files import digest_of_model, model_folder
 from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import alarm_text, evidence_text, metric_text

@@ -20,7 +20,7 @@ USE_CASES = {f"flows.{module.name}" for module in pkgutil.iter_modules([str(ROOT
     *SHARED, *ABOVE
 )
 LAYERS = [
-    {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
+    {"aucdist.errors", "aucdist.extras", "aucdist.parameters", "aucdist.text"},
     {"aucdist.kernels", "aucdist.metrics"},
     {"aucdist.probability", "aucdist.data", "aucdist.report"},
     {"aucdist.engine"},

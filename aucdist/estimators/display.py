@@ -240,7 +240,7 @@ _html_numbers = itertools.count()
 
 def _fits_table(models: list[tuple[str, Any]]) -> str:
     """Return a table with one row for each model, which has its certificate and its AUC on the training rows."""
-    from aucdist.report.text import auc_text, certificate_text, number_text
+    from aucdist.text import auc_text, certificate_text, number_text
 
     rows = []
     for name, model in models:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.fitting import FitResult
 from aucdist.estimators.linear import LinearClassifier
@@ -145,7 +144,8 @@ class HingeClassifier(LinearClassifier):
         """Return the rounds of the solver, each with the share of weights that are 0."""
         n_neg, n_pos = blocks.n_neg, blocks.n_pos
         if blocks.has_weights and (self.lam == ONE_OVER_N or self.class_weight == BALANCED):
-            n_neg, n_pos = blocks.sum(_rows_that_count).tolist()
+            # rows with a weight above 0
+            n_neg, n_pos = blocks.sum(lambda block: np.bincount(block.y[block.weights() > 0] > 0, minlength=2)).tolist()
         n = n_neg + n_pos
         lam = 1.0 / n if self.lam == ONE_OVER_N else float(self.lam)
         if isinstance(self.class_weight, Mapping):
@@ -191,8 +191,3 @@ class HingeClassifier(LinearClassifier):
             raise InputError(f"class_weight must be a dict of classes, {BALANCED!r} or None; got {weights!r}")
         for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
-
-
-def _rows_that_count(block: Block) -> Summary:
-    """Return the numbers of negative and positive rows with a weight above 0."""
-    return np.array([np.count_nonzero((block.y == label) & (block.weights() > 0)) for label in (-1, 1)])

@@ -44,19 +44,16 @@ class LinearClassifier(BlockClassifier):
         return False
 
     @property
-    def _ignores_shift(self) -> bool:
-        """Whether shifting a column leaves the minimum unchanged, as with pairs, or with an intercept that is not penalised."""
-        penalised = getattr(self, "penalise_intercept", self.resolved_solver.penalises_intercept)
-        return bool(getattr(self, "fit_intercept", True)) and not penalised
-
-    @property
     def _has_intercept(self) -> bool:
         """Whether the objective has an intercept. It is then the last entry of the start weights."""
         return bool(getattr(self, "fit_intercept", False))
 
     def _fit(self, rows: Blocks, printer: RoundPrinter, start: WarmStart | None, *, keep_counts: bool) -> FitResult:
         blocks = check_and_map_rows(self, rows, start)
-        fitted, shift = centre_far_columns(blocks) if self._ignores_shift else (blocks, None)
+        # Shifting a column leaves the minimum unchanged with pairs, and with an intercept that is not penalised.
+        penalised = getattr(self, "penalise_intercept", self.resolved_solver.penalises_intercept)
+        shifts_columns = getattr(self, "fit_intercept", True) and not penalised
+        fitted, shift = centre_far_columns(blocks) if shifts_columns else (blocks, None)
         first = None
         if start is not None:
             first = start.coef

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from aucdist.data.block import Block
+from aucdist.data.gaussian_kernel import KernelBlock, gaussian_kernel, median_distance
 from aucdist.data.preprocess import AS_READ, Preprocessor
 from aucdist.engine.blocks import Blocks, LocalBlocks, all_rows
 from aucdist.engine.view import ViewBlocks
@@ -20,7 +21,6 @@ from aucdist.estimators.fitting import FitResult, WarmStart, check_and_map_rows,
 from aucdist.estimators.scores import count_scores, map_matrix
 from aucdist.kernels.random import hash_ids
 from aucdist.maps.base import moments_of, with_weight
-from aucdist.maps.nystroem import KernelBlock, gaussian_kernel, median_distance
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc

@@ -23,13 +23,14 @@ from aucdist.export.portable import describe
 from aucdist.maps.explain import Additive, Shape
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.model import as_model, card_model
+from aucdist.model.files import as_model, card_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import CardFeature, Scorecard
 from aucdist.pairs.problem import pairwise_objective
 from aucdist.parameters import frozen
 from aucdist.probability.links import IsotonicMap, LinkMap, ProbabilityMap
-from aucdist.report.text import auc_text, count_text, number_text, render_template
+from aucdist.report.text import render_template
+from aucdist.text import auc_text, count_text, number_text
 
 DEFAULT_TOTAL = 1000
 """The default number of points between the lowest and the highest possible sum."""

@@ -23,12 +23,12 @@ from aucdist.data.formats.table_options import MISSING_CATEGORY, Spelling
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError, Json
 from aucdist.kernels.codes import expand
+from aucdist.kernels.float_order import floats_of_keys, ordered_keys
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import Additive, additive
 from aucdist.maps.leaves import ZEROS_ARE_MISSING, Forest, LeafMap
 from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
-from aucdist.metrics.counts import floats_of_keys, ordered_keys
-from aucdist.model import as_model
+from aucdist.model.files import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.parameters import frozen
 

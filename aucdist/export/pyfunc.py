@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
-from aucdist.model import load_two_classes
+from aucdist.model.files import load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.parameters import frozen
 

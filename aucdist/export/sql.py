@@ -34,7 +34,7 @@ from aucdist.export.portable import (
 )
 from aucdist.export.probability import TargetLanguage, Term, probability_of
 from aucdist.maps.explain import Additive
-from aucdist.model import as_model
+from aucdist.model.files import as_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap
 

@@ -13,6 +13,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
+from aucdist.kernels.float_order import floats_of_keys, ordered_keys
 from aucdist.parameters import check_weights, frozen
 
 Weights = ArrayLike | None
@@ -254,17 +255,6 @@ class ScoreCounts:
 
 HIGHEST = 0x7FEFFFFFFFFFFFFF
 """The key of the largest finite float; that of the smallest has all bits inverted."""
-
-
-def ordered_keys(values: ndarray) -> ndarray:
-    """Return the bits of floats as int64 numbers that have the order of the floats. -0.0 comes just before 0.0."""
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
-
-
-def floats_of_keys(keys: ndarray) -> ndarray:
-    """Return the floats that have these keys, the inverse of `ordered_keys`."""
-    return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
 
 
 def _add_equal(values: ndarray, pos: ndarray, neg: ndarray) -> tuple[ndarray, ndarray, ndarray]:

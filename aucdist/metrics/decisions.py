@@ -521,7 +521,7 @@ class DecisionCosts:
         return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
 
 
-def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndarray, level: float = 0.95) -> Difference:
+def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndarray) -> Difference:
     """Test whether the decisions of two models cost the same, by flipping the signs of rows.
 
     The thresholds were chosen on other rows.
@@ -535,8 +535,6 @@ def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndar
         Which rows the first model decides wrongly, and which the second.
     cost : ndarray of shape (n_samples,), float64
         As `Costs.of_rows` returns it.
-    level : float
-        At least 0.5 and below 1.
 
     Returns
     -------
@@ -545,8 +543,7 @@ def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndar
         variance can be estimated. The interval is then the exact bound for an event that was not observed, and `method` is
         ``exact-bound``.
     """
-    check_level(level)
-    n = len(cost)
+    n, level = len(cost), 0.95
     parts = cost * (wrong[0].astype(np.int8) - wrong[1]) / n
     if not parts.any():
         unseen = [

@@ -38,7 +38,7 @@ from aucdist.data.storage.urls import Url, secret_urls
 from aucdist.drift.leaks import RowDigests, count_known
 from aucdist.errors import InputError, Json
 from aucdist.metrics.decisions import Costs, DecisionCosts
-from aucdist.model import DIGESTS, digest_of_model, load_model, model_folder
+from aucdist.model.files import DIGESTS, digest_of_model, load_model, model_folder
 from aucdist.model.linear_model import LinearModel
 
 LARGEST_COSTS = b"aucdist.largest_costs_of_classes"
@@ -79,13 +79,6 @@ class RowCosts:
     def columns(self) -> dict[str, pa.DataType]:
         """The columns that are added to the scores, and their types."""
         return {column("cost", name): pa.float64() for name in self.names}
-
-    def source_keys(self, source: Source) -> Json:
-        """Return the keys of a source that name the columns of labels and costs."""
-        if self.unknown:
-            return {}
-        costs = source.cost_column if Costs.of(self.cost).differ_by_row else None
-        return {"cost_column": costs, "label": source.label if self.labelled else None}
 
     def add_cost_columns(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
         """Add the cost of the decisions to scores, and the labels of two classes if they are known.
@@ -358,7 +351,10 @@ def plan_scoring(
                 f"top is {top}, but the model has {n_classes or 2} classes: give at most that for several, or leave top out"
             )
     cost = costs_of_scoring(source, loaded)
-    changes = {} if cost is None else cost.source_keys(source)
+    changes: Json = {}
+    if cost is not None and not cost.unknown:  # only the columns of labels and costs that the costs need
+        changes = {} if cost.labelled else {"label": None}
+        changes |= {} if Costs.of(cost.cost).differ_by_row else {"cost_column": None}
     source = source_for_scoring(source, loaded).model_copy(update=changes).pinned()
     digest = digest_of_model(model)
     sharded = manifest_of(source)

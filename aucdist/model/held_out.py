@@ -11,8 +11,8 @@ from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.leaks import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
-from aucdist.model import DIGESTS, PROFILE, load_model, model_folder
 from aucdist.model.batch_scoring import members_of_block, source_for_scoring
+from aucdist.model.files import DIGESTS, PROFILE, load_model, model_folder
 from aucdist.model.linear_model import LinearModel
 
 

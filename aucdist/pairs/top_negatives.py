@@ -41,7 +41,7 @@ from numpy import ndarray
 from aucdist.data.block import concatenate_columns
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.kernels.float_order import floats_of_keys, ordered_keys
 from aucdist.pairs.kernels import BITS, count_keys
 from aucdist.pairs.loss import running_sums
 from aucdist.parameters import Constraints, at_most_1, count, frozen

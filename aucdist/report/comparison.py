@@ -7,13 +7,8 @@ from aucdist.errors import Json, counted, shortened
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, find_metric
 from aucdist.report import plots
-from aucdist.report.text import (
-    difference_sentence,
-    difference_text,
-    number_text,
-    point_rows,
-    render_template,
-)
+from aucdist.report.text import difference_sentence, point_rows, render_template
+from aucdist.text import difference_text, number_text
 
 CLASS_METRICS = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"

@@ -17,21 +17,16 @@ from aucdist.report.plots import share_of_positives
 from aucdist.report.sections import search_section
 from aucdist.report.text import (
     SET_ON,
-    auc_text,
-    certificate_text,
-    count_text,
     difference_sentence,
     directions_text,
     group_rows,
-    number_text,
     objectives_text,
     operating_points_text,
     point_rows,
-    proved_excess,
     render_template,
-    rounded_up_text,
     search_verdict,
 )
+from aucdist.text import auc_text, certificate_text, count_text, number_text, proved_excess, rounded_up_text
 
 TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)

@@ -13,7 +13,8 @@ from aucdist.errors import Json
 from aucdist.metrics.named import find_metric
 from aucdist.report import plots
 from aucdist.report.svg import HEIGHT, INK, MUTED, NEG, POS, grid_text
-from aucdist.report.text import number_text, search_verdict
+from aucdist.report.text import search_verdict
+from aucdist.text import number_text
 
 # ---- a search: the curve over one parameter, and all settings ----------------------------------------------------------
 
@@ -140,7 +141,8 @@ def additive_section(
     interactions = sorted((shape for shape in parts.interactions if shape.spread > 0), key=lambda shape: -shape.spread)
     ranking, heats, pair_points = [(name, spread) for name, spread, *_ in drawn], [], []
     panels = _panels(parts.shapes, features, schema.categories)
-    scale = point_scale(panels)
+    # The points for a score of 1: the sum over all columns is 0 at the lowest and 100 at the highest.
+    scale = 100.0 / (sum(np.ptp([adds for *_, adds in cells]) for *_, cells in panels) or math.inf)
     widest = max((float(np.abs(interaction.values).max()) for interaction in interactions), default=0.0)
     distinct = {features[shape.feature]: shape.means for shape in parts.shapes if shape.distinct}
     for k, interaction in enumerate(interactions):
@@ -197,11 +199,6 @@ def cells_of(shape: Any) -> list[tuple[Any, float, float]]:
         values = [(mean, mean) for mean in shape.means]
     cells: list[tuple[Any, float, float]] = list(zip(values, shape.shares, shape.values, strict=True))
     return cells if shape.missing is None else [("missing", math.nan, shape.missing), *cells]
-
-
-def point_scale(columns: Sequence[Panel]) -> float:
-    """Return the points for a score of 1: the sum over all columns is 0 at the lowest and 100 at the highest."""
-    return 100.0 / (sum(np.ptp([adds for *_, adds in cells]) for *_, cells in columns) or math.inf)
 
 
 def point_lines(columns: Sequence[Panel], scale: float) -> list[Any]:

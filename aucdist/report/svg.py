@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from aucdist.errors import printable
-from aucdist.report.text import number_text
+from aucdist.text import number_text
 
 LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8"}
 """The light colours of the pages. On a page, variables of CSS replace them, so that one SVG serves light, dark and print."""

@@ -6,12 +6,29 @@ A page is one self-contained HTML file, without scripts and external resources.
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from aucdist.errors import Json, counted
 from aucdist.extras import load_optional
+from aucdist.text import (
+    NOT_BOUNDED,
+    auc_text,
+    auc_with_interval,
+    certificate_text,
+    count_text,
+    difference_text,
+    ends_text,
+    excess_text,
+    number_text,
+    parameters_text,
+    percent_text,
+    proved_excess,
+    rounded_up_text,
+    seconds_text,
+    value_text,
+)
 
 SET_ON = {
     "training": "the training rows, which the fit has seen",
@@ -20,10 +37,8 @@ SET_ON = {
     "test": "the test rows themselves (these figures look better than those of new rows)",
 }
 """The rows that set a threshold."""
-NOT_BOUNDED = "at an unknown distance from the minimum: no lower bound above 0 is known"
 NOT_CHANCE = " by more than chance explains"
 """The end of the sentence about a target that lies outside the interval of the test rows."""
-COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
 GUARANTEES = {
     "recall": ("recall", "least"),
     "precision": ("precision", "least"),
@@ -284,11 +299,6 @@ def set_on_of(point: Json) -> str:
     return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
 
 
-def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
-    """Return an interval in brackets, as it stands behind a value; empty if there is none."""
-    return " (95 % interval {} to {})".format(*map(text, interval)) if interval else ""
-
-
 def search_verdict(search: Json) -> str:
     """Return the result of a search as a sentence.
 
@@ -308,43 +318,6 @@ def search_verdict(search: Json) -> str:
         measured += f" of {n} {'topics' if topics else 'classes'}"
     folds = "by nested cross-validation" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
     return f"Chosen: {best}. The mean {measured} {folds} is {auc_with_interval(score, spread)}."
-
-
-def parameters_text(parameters: Mapping[str, Any]) -> str:
-    """Return the values of parameters as text, without directions where there are none."""
-    return ", ".join(
-        f"{name} {value_text(value)}" for name, value in parameters.items() if (name, value) != ("monotone", None)
-    )
-
-
-def value_text(value: Any) -> str:
-    """Return the value of a parameter as text; for a feature map, its name and its parameters."""
-    if isinstance(value, Mapping):
-        arguments = [
-            counted(v, "interaction") if name == "interactions" else f"{name} {value_text(v)}"
-            for name, v in value.items()
-            if name != "map"
-        ]
-        return f"{value.get('map', '')}{' with ' if arguments and 'map' in value else ''}{', '.join(arguments)}"
-    if value is None:
-        return "none"
-    return number_text(value, 4) if isinstance(value, float) else str(value)
-
-
-def certificate_text(certificate: Json) -> str:
-    """Describe the result of a certificate, as a predicate after "the objective is".
-
-    Parameters
-    ----------
-    certificate : dict
-        With ``primal`` and ``dual``.
-    """
-    excess = proved_excess(certificate)
-    if excess is None:
-        return NOT_BOUNDED
-    if excess == 0:
-        return "the minimum, up to rounding errors"
-    return f"at most {excess_text(excess)} above the minimum"
 
 
 def objectives_text(run: Json) -> str:
@@ -380,57 +353,6 @@ def directions_text(free: Json) -> str:
     )
 
 
-def sentence(text: str) -> str:
-    """Return a text with a capital letter and a full stop, unless it ends as a question."""
-    return f"{text[0].upper()}{text[1:]}{'.' * (text[-1] != '?')}"
-
-
-def proved_excess(certificate: Json) -> float | None:
-    """Return the largest possible excess of the objective over its minimum, relatively, or None without a positive dual value.
-
-    The minimum is at least the dual value, so this is ``primal / dual - 1``, slightly more than the relative gap, which is
-    relative to the primal value.
-    """
-    primal, dual = certificate["primal"], certificate["dual"]
-    if primal is None or dual is None or not math.isfinite(primal):
-        return None
-    if primal <= dual:
-        return 0.0
-    return primal / dual - 1 if dual > 1e-9 * primal else None
-
-
-def excess_text(excess: float) -> str:
-    """Return a relative excess as percent, rounded up, and to 0.0001 % at least, because less is of no use to a reader."""
-    return "0 %" if excess == 0 else f"{rounded_up_text(max(100 * excess, 1e-4))} %"
-
-
-def number_text(value: float | None, digits: int = 3) -> str:
-    """Return a number with significant digits, and an exponent only if it is very large or small."""
-    if value is None or not math.isfinite(value):
-        return "unknown"
-    text = f"{value:.{digits}g}"
-    if "e" not in text:
-        return text
-    if 1 <= abs(value) < 1e7:
-        return f"{value:.0f}"
-    mantissa, exponent = text.split("e")
-    return f"{mantissa}e{int(exponent)}"
-
-
-def rounded_up_text(value: float) -> str:
-    """Return a positive number rounded up to two significant digits, because a bound must not be rounded down."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return number_text(math.ceil(value / unit - 1e-9) * unit, 2 if value < 99 else 3)
-
-
-def count_text(number: float) -> str:
-    """Return a count: in full below ten million, and above in millions, billions or trillions, with two digits."""
-    if number < 1e7:
-        return f"{number:,.0f}"
-    name, unit = next((name, unit) for name, unit in COUNTS.items() if number >= unit)
-    return f"{number_text(number / unit, 2)} {name}"
-
-
 def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str = "", *, significant: bool) -> str:
     """Describe in a sentence which of two models has the higher metric, by how much, and whether the difference is significant.
 
@@ -457,55 +379,8 @@ def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str 
     )
 
 
-def difference_text(value: float | None) -> str:
-    """Return a difference with two significant digits."""
-    return "no bound" if value is None else number_text(value, 2)
-
-
-def auc_text(value: float | None, *beside: float) -> str:
-    """Return an AUC with four decimals, or with more if these show two significant digits of its distance to 1.
-
-    Values `beside` it in a text are taken into account, so that all of them get the same decimals.
-    """
-    if value is None:
-        return "not measured"
-    return f"{value:.{_decimals(4, (1 - v for v in (value, *beside)))}f}"
-
-
-def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
-    """Return an AUC and its interval, if there is one, with the same decimals."""
-    if value is None or not interval:
-        return auc_text(value)
-    every = value, *interval
-    return auc_text(*every) + ends_text(interval, lambda end: auc_text(end, *every))
-
-
-def percent_text(share: float | None) -> str:
-    """Return a share as percent with one decimal, or with as many as show two digits of it, or one of its distance to 1."""
-    if share is None:
-        return "undefined"
-    return f"{100 * share:.{_decimals(1, (100 * share, 1000 * (1 - share)))}f} %"
-
-
-def _decimals(least: int, rests: Iterable[float]) -> int:
-    """Return how many decimals show two digits of the smallest number above 0, from `least` to 12."""
-    smallest = min((rest for rest in rests if rest > 0), default=1.0)
-    return min(max(least, 1 - math.floor(math.log10(smallest))), 12)
-
-
 def _rate_text(rate: Json) -> str:
     return percent_text(rate["value"]) + ends_text(rate["interval"], percent_text)
-
-
-def seconds_text(value: float) -> str:
-    """Return a duration in milliseconds, seconds, minutes or hours."""
-    if value < 1:
-        return f"{number_text(1000 * value, 2)} ms"
-    if value < 100:
-        return f"{number_text(value)} s"
-    minutes, rest = divmod(round(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 def _unbroken(text: str) -> str:

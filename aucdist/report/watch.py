@@ -5,7 +5,8 @@ from pathlib import Path
 
 from aucdist.errors import Json
 from aucdist.metrics.guarantees import ALARM_E_VALUE
-from aucdist.report.text import GUARANTEES, percent_text, render_template
+from aucdist.report.text import GUARANTEES, render_template
+from aucdist.text import percent_text
 
 MIN_PSI = 0.1
 NAMES = {

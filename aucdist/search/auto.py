@@ -21,11 +21,11 @@ from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
 from aucdist.metrics.named import Metric, find_metric, search_options
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
-from aucdist.report.text import value_text
 from aucdist.search.choice import MIN_FOLDS, FoldScore, Rule, SettingScores, complexity_of, search_summary
 from aucdist.search.fold_scores import check_metric, score_job
 from aucdist.search.folds import Folds, gather_columns, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Setting, race, settings_of_grid
+from aucdist.text import value_text
 
 Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""

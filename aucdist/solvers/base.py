@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.steps import one_blas_thread
 from aucdist.parameters import check_constraints, frozen
+from aucdist.text import certificate_text
 
 
 class Status(StrEnum):
@@ -70,8 +71,6 @@ class Certificate:
     slack: float = 0.0
 
     def __repr__(self) -> str:
-        from aucdist.report.text import certificate_text  # imported here, because fits do not need it
-
         return (
             f"<Certificate: the objective, {self.primal:.5g}, is {certificate_text(self.as_dict())} "
             f"(lower bound {self.dual:.5g}, status {self.status})>"

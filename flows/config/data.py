@@ -307,7 +307,7 @@ def source_from_name(
     if yaml:
         entry = find_sources(entry, Path(data).parent)
     if "format" not in entry and trained is not None:
-        from aucdist.model import load_model
+        from aucdist.model.files import load_model
 
         if form := load_model(absolute(trained)).reading.get("format"):
             entry["format"] = form

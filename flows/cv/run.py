@@ -20,12 +20,12 @@ from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.storage.guard import total_memory
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.display import RankingWarning
-from aucdist.report.text import parameters_text
 from aucdist.search.choice import FoldScore, Setting, choose, search_summary
 from aucdist.search.fold_scores import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from aucdist.selection import check_groups_whole, duplicates, factorize, names_of_numbers, take_column
+from aucdist.text import parameters_text
 from flows.compute.clusters import ResultCache, Stages, Workers, worker_memory
 from flows.config.data import DataConfig, check_keys_for_classes, source_of
 from flows.config.model import ModelConfig

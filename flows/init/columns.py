@@ -225,7 +225,16 @@ class Cells(NamedTuple):
             column.kind, column.otherwise = "drop", column.kind
         column.comment = "; ".join(filter(None, (column.comment, column.question)))
         if column.kind in ("number", "categorical"):
-            self._look_for_leaks(column)
+            area, k = single.auc_and_revealing_value(
+                self.number if column.kind == "number" else None, rows, self.positives
+            )
+            if area >= single.SUSPICIOUS_AUC:
+                column.leak = f"AUC {area:.4f} alone"
+            elif k is not None:
+                said = f"{counted(rows[k], 'row')} with {self.texts[k] or '(missing)'}"
+                column.leak = f"{self.positives[k]:,} of {said} are positive"
+            if column.leak:
+                column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
         return column
 
     def _number(self) -> ColumnGuess | None:
@@ -350,19 +359,6 @@ class Cells(NamedTuple):
         often = sorted(zip(texts.tolist(), rows.tolist(), strict=True), key=lambda cell: (-cell[1], cell[0]))
         shown = ", ".join(f"{text} {n_rows:,}" for text, n_rows in often[:N_SHOWN])
         return ColumnGuess(name, "categorical", f"{n}: {shown}{', ...' * (n > N_SHOWN)}", question=question)
-
-    def _look_for_leaks(self, column: ColumnGuess) -> None:
-        """Find out whether a column or one of its values reveals the label."""
-        rows, positives = self.rows, self.positives
-        area, k = single.auc_and_revealing_value(self.number if column.kind == "number" else None, rows, positives)
-        if area >= single.SUSPICIOUS_AUC:
-            column.leak = f"AUC {area:.4f} alone"
-        elif k is not None:
-            column.leak = (
-                f"{positives[k]:,} of {counted(rows[k], 'row')} with {self.texts[k] or '(missing)'} are positive"
-            )
-        if column.leak:
-            column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 
 
 def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:

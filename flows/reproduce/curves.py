@@ -19,8 +19,8 @@ from aucdist.estimators import ESTIMATORS
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.penalty import L1
 from aucdist.pairs.problem import pairwise_objective
-from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
+from aucdist.text import number_text
 from flows.config.loading import AtLeastOne, Positive
 from flows.reproduce import kind
 from flows.reproduce.kind import (

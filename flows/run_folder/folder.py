@@ -32,7 +32,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.scores import map_matrix
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.model import load_model
+from aucdist.model.files import load_model
 from aucdist.model.linear_model import LinearModel
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml, validated

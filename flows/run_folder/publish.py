@@ -12,12 +12,12 @@ from aucdist.data.own_files import json_text, jsonable, npy_of
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
 from aucdist.maps.bins import BinMap
-from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
+from aucdist.model.files import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section
-from aucdist.report.text import percent_text, seconds_text
+from aucdist.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.rows.rows import LazyRows, TrainTestRows
 from flows.run_folder.folder import (

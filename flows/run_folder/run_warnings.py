@@ -8,8 +8,8 @@ from aucdist.drift.leaks import Warned
 from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.named import find_metric
-from aucdist.report.text import count_text, number_text, sentence
 from aucdist.search.choice import CLEAR_SE, errors_behind
+from aucdist.text import count_text, number_text, sentence
 
 KEYS = {
     "ConvergenceWarning": "not-converged",

@@ -23,11 +23,11 @@ from aucdist.extras import load_optional
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import values_at_bins
 from aucdist.metrics.ranking import auc
-from aucdist.model import load_model
 from aucdist.model.batch_scoring import has_costs
-from aucdist.report.text import parameters_text, value_text
+from aucdist.model.files import load_model
 from aucdist.search.fold_scores import training_rows
 from aucdist.search.folds import gather_columns
+from aucdist.text import parameters_text, value_text
 from flows.compute.clusters import Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import check_keys_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig

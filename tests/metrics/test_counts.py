@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aucdist.errors import InputError
+from aucdist.kernels.float_order import floats_of_keys, ordered_keys
 from aucdist.metrics import counts as counts_module
-from aucdist.metrics.counts import HIGHEST, ScoreCounts, floats_of_keys, ordered_keys
+from aucdist.metrics.counts import HIGHEST, ScoreCounts
 from aucdist.metrics.decisions import best_threshold, confusion, threshold_at
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc, auc_error, delong_variance

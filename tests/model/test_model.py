@@ -13,7 +13,7 @@ from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
-from aucdist.model import digest_of_model, files_of_model, load_model, load_two_classes, write_model
+from aucdist.model.files import digest_of_model, files_of_model, load_model, load_two_classes, write_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap, Link, LinkMap, ProbabilityMap
 

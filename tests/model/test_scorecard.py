@@ -20,7 +20,7 @@ from aucdist.errors import InputError
 from aucdist.export import Scaling, to_json, to_scorecard, to_sql
 from aucdist.export.cards import card_file, card_rows, losses_of_card, to_csv
 from aucdist.maps import BinExpander
-from aucdist.model import card_model, load_model
+from aucdist.model.files import card_model, load_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
 from aucdist.probability.links import IsotonicMap, Link, LinkMap

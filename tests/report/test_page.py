@@ -21,7 +21,8 @@ from aucdist.report.comparison import comparison_sentences, p_text, render_compa
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section, cells_of, search_section
-from aucdist.report.text import count_text, search_verdict
+from aucdist.report.text import search_verdict
+from aucdist.text import count_text
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
 

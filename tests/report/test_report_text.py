@@ -10,17 +10,16 @@ from support.browser import CLIPPED, WINDOW, Browser
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report.run import Report, render_run_page
-from aucdist.report.text import (
+from aucdist.report.text import point_rows, summary_rows
+from aucdist.text import (
     auc_text,
     certificate_text,
     count_text,
     number_text,
     percent_text,
-    point_rows,
     proved_excess,
     rounded_up_text,
     seconds_text,
-    summary_rows,
 )
 
 RUN = {

@@ -15,7 +15,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.model import MODEL_FILE, WEIGHTS, load_model
+from aucdist.model.files import MODEL_FILE, WEIGHTS, load_model
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -127,7 +127,7 @@ PROMOTER = """
 import sys
 from pathlib import Path
 from aucdist.data.storage import files
-from aucdist.model import MODEL_FILE, WEIGHTS
+from aucdist.model.files import MODEL_FILE, WEIGHTS
 from aucdist import store
 print("ready", flush=True)
 for i in range(10_000):

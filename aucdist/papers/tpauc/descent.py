@@ -82,11 +82,6 @@ class SquareDescentMemory:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def moments_of_both_classes(block: Block, full: bool) -> Summary:
-    """Return the moments of both classes, with full scatter matrices or their diagonals."""
-    return {"neg": class_moments(block, -1, full=full), "pos": class_moments(block, 1, full=full)}
-
-
 def score_square_rows(
     block: Block, memory: SquareDescentMemory | None, w: ndarray, weights: PerClass, means: PerClass, n_moves: int
 ) -> tuple[SquareDescentMemory, Summary]:
@@ -133,11 +128,6 @@ def _within_classes(block: Block, memory: SquareDescentMemory, means: PerClass) 
     return {"variance": float(coefs @ centred), "covariance_w": block.sums(coefs)}
 
 
-def variance_within_classes(block: Block, w: ndarray, weights: PerClass, means: PerClass) -> Summary:
-    """Return the scores' within-class variance at w, and S w. The memory does not change."""
-    return score_square_rows(block, None, w, weights, means, 0)[1]
-
-
 def score_direction(
     block: Block, memory: SquareDescentMemory, z: ndarray, means: ndarray
 ) -> tuple[SquareDescentMemory, Summary]:
@@ -155,12 +145,15 @@ def score_direction(
 
 def moments_of_pairs(blocks: Blocks, *, full: bool = False) -> PairMoments:
     """Return the moments of all pairs, by one reduction; the covariance is its diagonal unless `full`."""
-    return PairMoments.of(**blocks.sum(moments_of_both_classes, full))
+    classes = {"neg": -1, "pos": 1}
+    moments = blocks.sum(lambda block: {name: class_moments(block, y, full=full) for name, y in classes.items()})
+    return PairMoments.of(**moments)
 
 
 def within_class_covariance(blocks: Blocks, moments: PairMoments, w: ndarray) -> tuple[float, ndarray]:
     """Return w'S w, which is the within-class variance of the scores, and S w, by one pass."""
-    summary = blocks.sum(variance_within_classes, w, moments.weights, moments.scores_of_means(w))
+    means = moments.scores_of_means(w)
+    summary = blocks.sum(lambda block: score_square_rows(block, None, w, moments.weights, means, 0)[1])
     return summary["variance"], summary["covariance_w"]
 
 

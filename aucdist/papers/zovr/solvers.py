@@ -50,9 +50,9 @@ import numpy as np
 from numpy import ndarray
 
 from aucdist.data.block import Block
+from aucdist.data.gaussian_kernel import KernelBlock
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.rows import DenseRows
-from aucdist.maps.nystroem import KernelBlock
 from aucdist.pairs.bundle import Bundle
 from aucdist.papers.zovr.kernels import (
     MarginRows,

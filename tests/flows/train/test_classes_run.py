@@ -16,7 +16,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import to_json
-from aucdist.model import load_model, load_two_classes
+from aucdist.model.files import load_model, load_two_classes
 from flows.train.run import train as run_training
 
 

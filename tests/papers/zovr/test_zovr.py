@@ -10,10 +10,10 @@ from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, into_blocks
+from aucdist.data.gaussian_kernel import gaussian_kernel, median_distance
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.random import fill_normal, stream
-from aucdist.maps.nystroem import gaussian_kernel, median_distance
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, random_directions
 from aucdist.solvers.base import Status, solve
 
