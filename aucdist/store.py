@@ -249,7 +249,7 @@ def append(store: Store, change: Change) -> None:
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
     if not files.create_bytes(f"{store.url}/{HISTORY}/{len(store.changes) + 1:08d}.json", data):
         raise InputError(
-            f"{files.shown(store.url)} was changed by somebody else at the same moment, and this {change.kind} was not "
+            f"{files.shown(store.url)} was changed by another process at the same moment, and this {change.kind} was not "
             "made. Look at it with `aucdist models`, and try again"
         )
 

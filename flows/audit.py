@@ -66,7 +66,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
         )
     if config.verify:
         return _verified(run, about, observer)
-    with as_input_error(f"{shown(run)} does not hold what an audit reads", KeyError, TypeError, AttributeError):
+    with as_input_error(f"{shown(run)} lacks results that an audit needs", KeyError, TypeError, AttributeError):
         model = load_two_classes(f"{run}/model", "an audit")
         test = read_scores(run) if exists(f"{run}/{SCORES}") else None
         groups: list[Json] = []

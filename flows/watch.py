@@ -313,7 +313,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
                 f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels"
             )
         if state.damaged:
-            raise InputError(f"which batch is the last one is not known, so name one with --batch: {state.damaged[0]}")
+            raise InputError(f"the last batch cannot be determined, so name one with --batch: {state.damaged[0]}")
         batch = list(records)[-1]
     names = [name for name, record in records.items() if record["rows"]]
     if batch not in names:

@@ -284,7 +284,7 @@ class Parts:
                 empty_since = empty_since or time.monotonic()
                 if time.monotonic() - empty_since > SECONDS_WITHOUT_WORKERS:
                     raise ClusterLost(
-                        f"no worker was there for {SECONDS_WITHOUT_WORKERS:g} s in step '{call.name}': look at "
+                        f"no worker was connected for {SECONDS_WITHOUT_WORKERS:g} s in step '{call.name}': look at "
                         "the logs of the workers, and run again"
                     )
             await asyncio.sleep(0.1)
@@ -307,7 +307,7 @@ class Parts:
 def lost_workers_error(name: str) -> RunError:
     """Return the error for a step during which several workers were lost, one after the other."""
     return RunError(
-        f"several workers in turn were lost in step '{name}', most often for lack of memory: give each worker more memory"
+        f"several workers were lost, one after the other, in step '{name}', most often for lack of memory: give each worker more memory"
     )
 
 

@@ -91,7 +91,9 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
         )
     if isinstance(X, AnyBlocks):
         if not (y is None and sample_weight is None and groups is None):
-            raise InputError("Blocks bring their own labels, weights and groups: leave out y, sample_weight and groups")
+            raise InputError(
+                "Blocks contain their own labels, weights and groups: leave out y, sample_weight and groups"
+            )
         forget_columns(estimator)
         estimator.classes_ = np.array([-1, 1]) if isinstance(X, Blocks) else X.sets.classes
         estimator.n_features_in_ = X.n_features

@@ -86,7 +86,7 @@ def text(value: str) -> str:
     """
     if "\0" in value:
         raise InputError(
-            f"{value!r} has the character NUL, which a text of SQL cannot hold: replace it, or export to json"
+            f"{value!r} has the character NUL, which a string in SQL cannot contain: replace it, or export to json"
         )
     return "'" + value.replace("'", "''") + "'"
 
@@ -94,7 +94,7 @@ def text(value: str) -> str:
 def number(value: float) -> str:
     """Return a number with the shortest digits that restore the same float. Its exponent makes it a double."""
     if not math.isfinite(value):
-        raise InputError(f"{value} cannot be written as a number of SQL: export to json")
+        raise InputError(f"{value} cannot be written as a number in SQL: export to json")
     digits = repr(float(value)).upper()
     digits = digits if "E" in digits else f"{digits}E0"
     return f"({digits})" if digits.startswith("-") else digits

@@ -313,7 +313,7 @@ def _features_of_parts(features: Sequence[str], fitted: FittedMap | None) -> lis
         return [(j,) for j in range(len(features))]
     if not isinstance(fitted, BinMap):
         raise InputError(
-            f"the feature map, {type(fitted).__name__}, mixes all features, so a score is no sum of their terms: use "
+            f"the feature map, {type(fitted).__name__}, mixes all features, so a score is not a sum of their terms: use "
             "features='bins' or none, or features={'map': 'auto', 'readable': True} in place of features='auto'"
         )
     return [*((int(j),) for j in fitted.used), *map(tuple, fitted.interactions.tolist())]

@@ -535,7 +535,7 @@ def texts_of_columns(reader: BlockReader, index: int, columns: Sequence[str]) ->
     texts: dict[str, pa.Array] = {}
     for column in columns:
         if column not in parsed:
-            raise InputError(f"{source.display_name} is no table with a column {column!r}: leave it out")
+            raise InputError(f"{source.display_name} is not a table with a column {column!r}: leave it out")
         categories = [None if text == MISSING_CATEGORY else text for text in parsed[column].categories]
         texts[column] = pa.array(categories, pa.string()).take(pa.array(parsed[column].codes))
     return texts

@@ -55,7 +55,7 @@ class DataRef(Strict):
     def _check(self) -> None:
         if (self.name is None) == (self.source is None):
             raise InputError(
-                f"give either `name` (a data set of the catalog) or `source`, and not {'both' if self.name else 'neither'}"
+                f"give exactly one of `name` (a data set of the catalog) and `source`; got {'both' if self.name else 'neither'}"
             )
         source_of(self)  # raises an error for a name that is not in the catalog
 

@@ -121,8 +121,8 @@ def check_estimator(model: Any, *, missing: bool) -> None:
     kernel = getattr(model, "kernel", "linear")
     if kernel != "linear":
         raise InputError(
-            f"model: kernel is {kernel!r}, which gives no weights of features, and a run folder stores those. "
-            f"Take `kernel: linear`, or fit it in Python: {type(model).__name__}(kernel={kernel!r}).fit(X, y)"
+            f"model: kernel is {kernel!r}, which gives no weights of features, but a run folder stores them. "
+            f"Use `kernel: linear`, or fit it in Python: {type(model).__name__}(kernel={kernel!r}).fit(X, y)"
         )
 
     if missing and not allows_missing(model):

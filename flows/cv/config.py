@@ -161,7 +161,7 @@ class CvConfig(RunConfig):
             if metric.needs == "probability" and not hasattr(model, "predict_proba"):
                 raise InputError(
                     f"metric {metric.name!r} needs probabilities, but {type(model).__name__} with {setting} gives scores only: "
-                    "take auc, average_precision or g_mean, or a model with predict_proba"
+                    "use auc, average_precision or g_mean, or a model with predict_proba"
                 )
 
     def with_candidates(

@@ -206,7 +206,7 @@ def _as_done(jobs: Sequence[FitJob], submit: Callable[[FitJob, Any], Any]) -> Jo
             future, retried = running.pop(i)
             try:
                 results = future.result()
-            except Exception as e:  # several workers in turn were lost, or the cluster is gone
+            except Exception as e:  # several workers were lost, one after the other, or the cluster is gone
                 results = failed(jobs[i], e)
             if not retried and any(result.get("again", False) for result in results):
                 start(i, future)

@@ -240,7 +240,7 @@ def test_a_step_that_kills_each_worker_is_an_error_and_no_endless_loop(mortal):
     def deadly(block, memory):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(RunError, match="several workers in turn were lost in step 'deadly'"):
+    with pytest.raises(RunError, match="several workers were lost, one after the other, in step 'deadly'"):
         DaskBlocks.load(mortal, load, 1).reduce(deadly)
 
 
@@ -251,7 +251,7 @@ def test_without_any_worker_the_cluster_is_lost_after_a_while(monkeypatch):
         blocks.reduce(add, 1.0)
         alone.cluster.scale(0)
         until(lambda: not alone.nthreads())
-        with pytest.raises(ClusterLost, match=r"no worker was there for 0\.5 s in step 'add'"):
+        with pytest.raises(ClusterLost, match=r"no worker was connected for 0\.5 s in step 'add'"):
             blocks.reduce(add, 1.0)
 
 

@@ -158,4 +158,4 @@ def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:
         assert f"error: {tmp_path}/{said}" in command("audit", damaged, "--verify", code=2)[1]
     about = json.loads((damaged / "metrics.json").read_text())
     (damaged / "metrics.json").write_text(json.dumps(about | {"metrics": {}}))
-    assert "damaged does not hold what an audit reads: " in command("audit", damaged, code=2)[1]
+    assert "damaged lacks results that an audit needs: " in command("audit", damaged, code=2)[1]

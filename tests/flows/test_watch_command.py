@@ -238,7 +238,7 @@ def test_labels_without_a_batch_belong_to_the_last_one(store, tmp_path, monkeypa
     assert "no rows of batch 'third' were watched: choose one of first, second" in said
     (tmp_path / "state" / "batches" / "third.json").write_text("{")
     said = run("watch", store, "--labels", tmp_path / "labels.csv", *state, code=2)[1]
-    assert "which batch is the last one is not known, so name one with --batch" in said
+    assert "the last batch cannot be determined, so name one with --batch" in said
 
 
 def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) -> None:

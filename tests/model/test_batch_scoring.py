@@ -133,7 +133,7 @@ def test_columns_that_cannot_be_copied_are_named_before_a_part_is_scored(tmp_pat
     shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))
     for rows, column, said in (
         (source, "cod", "unknown column in `--copy`: 'cod'"),
-        (Source(source=str(tmp_path / "shards"), format="shards"), "a", "is no table with a column 'a'"),
+        (Source(source=str(tmp_path / "shards"), format="shards"), "a", "is not a table with a column 'a'"),
         (csv(tmp_path / "new.csv", label="score"), "score", "the scores already have a column 'score'"),
     ):
         with pytest.raises(InputError, match=said):

@@ -70,7 +70,9 @@ def test_one_of_two_promotions_wins(url, tmp_path):
     add(url, model(tmp_path, 1))
     read = store.read_store(url)
     store.promote(read, model(tmp_path, 2), {})
-    with pytest.raises(InputError, match="changed by somebody else at the same moment, and this promote was not made"):
+    with pytest.raises(
+        InputError, match="changed by another process at the same moment, and this promote was not made"
+    ):
         store.promote(read, model(tmp_path, 3), {})
     stale = store.read_store(url)
     store.rollback(stale, 1)
@@ -84,7 +86,7 @@ def test_one_of_two_promotions_wins(url, tmp_path):
 def test_the_same_model_promoted_twice_stays_whole(url, tmp_path):
     read = store.read_store(url)
     store.promote(read, model(tmp_path, 1), {"run": "a"})
-    with pytest.raises(InputError, match="somebody else"):
+    with pytest.raises(InputError, match="another process"):
         store.promote(read, model(tmp_path, 1), {"run": "b"})
     assert load_model(url).coef.tolist() == [1]
 

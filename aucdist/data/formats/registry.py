@@ -288,12 +288,16 @@ class SqlFormat(LoadedFormat):
             raise InputError("format 'sql' needs `query`, such as SELECT age, clicked FROM clicks ORDER BY id")
         query = self.source.query.strip().rstrip(";")
         if not QUERY.match(query):
-            raise InputError("`query` must be one SELECT: the database is only read")
+            raise InputError("`query` must be one SELECT: aucdist does not write to databases")
         code = QUOTED_TEXT.sub("''", query)
         if ";" in (query if re.search(r"[\\$#]|--|/\*", query) else code):
-            raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
+            raise InputError(
+                "`query` must be one SELECT, without a semicolon inside: aucdist does not write to databases"
+            )
         if CHANGING_CLAUSE.search(code):
-            raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
+            raise InputError(
+                "`query` must be a SELECT, without INTO, DELETE or UPDATE: aucdist does not write to databases"
+            )
 
     def table(self, url: str) -> "pa.Table":
         """Return the result of the query. The database is opened for reading only.
@@ -325,7 +329,7 @@ class SqlFormat(LoadedFormat):
                 connection = stack.enter_context(duckdb.connect(path or ":memory:", read_only=bool(path)))
                 statements = connection.extract_statements(query)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                    raise InputError("`query` must be one SELECT: the database is only read")
+                    raise InputError("`query` must be one SELECT: aucdist does not write to databases")
                 reader = connection.sql(query).to_arrow_reader(ROWS_AT_ONCE)
                 return pa.Table.from_batches(collected(reader, lambda batch: int(batch.nbytes), where), reader.schema)
             sqlalchemy = load_optional("sqlalchemy")

@@ -147,8 +147,8 @@ def match_names(names: Sequence[str], expected: Collection[str], where: str) -> 
         alike = [i for i, other in enumerate(columns) if other.strip() == name.strip() and other not in expected]
         if len(alike) > 1:
             raise InputError(
-                f"{where}: column {name!r} could be {' or '.join(repr(columns[i]) for i in alike)}, which differ by blanks "
-                "alone: rename one"
+                f"{where}: column {name!r} could be {' or '.join(repr(columns[i]) for i in alike)}, which differ only by "
+                "spaces: rename one"
             )
         for i in alike:
             columns[i] = name

@@ -401,6 +401,6 @@ def test_columns_that_differ_by_blanks_alone_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({" a": [1.0, 2.0], "a ": [1.0, 2.0], "y": [0, 1]}), tmp_path / "f.parquet")
     entry = {"source": str(tmp_path / "f.parquet"), "format": "parquet", "label": "y"}
     assert read(parse_source(entry, "a test")).schema.feature_names == (" a", "a ")
-    said = r"f.parquet: column 'a' could be ' a' or 'a ', which differ by blanks alone: rename"
+    said = r"f.parquet: column 'a' could be ' a' or 'a ', which differ only by spaces: rename"
     with pytest.raises(InputError, match=said):
         read(parse_source(entry | {"drop": ["a"]}, "a test"))
