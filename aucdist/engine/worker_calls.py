@@ -307,7 +307,8 @@ class Parts:
 def lost_workers_error(name: str) -> RunError:
     """Return the error for a step during which several workers were lost, one after the other."""
     return RunError(
-        f"several workers were lost, one after the other, in step '{name}', most often for lack of memory: give each worker more memory"
+        f"several workers were lost, one after the other, in step '{name}', most often for lack of memory: give each worker "
+        "more memory"
     )
 
 

@@ -28,7 +28,7 @@ bytes of its file. The options of ``aucdist export`` follow from those of `make`
 
 
 def export(model: Any, to: str, output: str | None = None, **options: Any) -> bytes:
-    """Return a model as the file of another system, as ``aucdist export`` writes it.
+    """Convert a model to a file of another system, as ``aucdist export`` does, and return its content.
 
     Parameters
     ----------

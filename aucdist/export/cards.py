@@ -1,4 +1,4 @@
-"""Convert models of bins to scorecards with integer points, and write them as JSON, Markdown, CSV or HTML."""
+"""Convert models of binned features to scorecards with integer points, and write them as JSON, Markdown, CSV or HTML."""
 
 import csv
 import html
@@ -85,15 +85,16 @@ class Scaling:
 
 @frozen
 class _Draft(Shape):
-    """A feature of the card while neighbouring bins are merged. Values are weighted by shares.
+    """A feature of the card while neighbouring bins are merged. Means over bins are weighted by the shares of the training rows.
 
     Parameters
     ----------
     name : str
+        The name of the feature.
     is_category : bool
-        Whether it is one category of a column.
+        Whether the feature is one category of a column.
     ends : list of int
-        The number of bins up to the end of each line of the card; the last is the number of all bins.
+        For each line of the card, the number of bins up to its end. The last entry is the number of all bins.
     """
 
     name: str
@@ -102,14 +103,14 @@ class _Draft(Shape):
 
     @property
     def n_rows(self) -> int:
-        """The number of lines of the card that the feature takes: none if all its points are equal."""
+        """The number of lines that the feature has on the card. It is 0 if all its points are equal."""
         rows = len(self.ends) + (self.missing is not None)
         if rows == 1:
             return 0
         return 1 if self.is_category and self.missing is None else rows
 
     def merged(self) -> tuple[ndarray, ndarray]:
-        """Return the value and the share of each line of the card, except the line of missing values."""
+        """Return the value of each line of the card and the share of the rows in it, without the line of missing values."""
         starts = np.concatenate(([0], self.ends[:-1])).astype(np.intp)
         share = np.add.reduceat(self.shares, starts)
         plain = np.add.reduceat(self.values, starts) / np.diff(np.append(starts, len(self.values)))
@@ -117,7 +118,14 @@ class _Draft(Shape):
         return np.divide(weighted, share, out=plain, where=share > 0), share
 
     def cheapest(self) -> tuple[float, int]:
-        """Return the smallest mean squared change of the score by a merge of neighbours, per line saved, and their position."""
+        """Find the merge of two neighbouring lines that changes the score least.
+
+        Returns
+        -------
+        tuple (float, int)
+            The mean squared change of the score for each line that the merge saves, and the position of the first of the two
+            lines.
+        """
         if len(self.ends) < 2:
             return np.inf, -1
         value, share = self.merged()
@@ -141,14 +149,14 @@ class _Draft(Shape):
         self.ends[:] = itertools.compress(self.ends, np.append(np.diff(points) != 0, True))
 
     def errors(self, factor: float) -> ndarray:
-        """Return for each cell of the model the points on the card minus the exact ones, float64."""
+        """Return the points on the card minus the exact points, for each bin of the model and for missing values, float64."""
         points, missing, zero = self.points(factor)
         wide = np.repeat(points, np.diff(np.append(0, self.ends)))
         return (wide if missing is None else np.append(missing, wide)) - factor * (self.bin_values - zero)
 
 
 def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
-    """Return a model of bins as a scorecard.
+    """Convert a model of binned features to a scorecard.
 
     Neighbouring bins with equal points share one line. If `rows` is given, the neighbours are merged for which the mean squared
     change of the training scores is smallest. A monotone shape stays monotone, because the value of a line is a mean of
@@ -157,7 +165,7 @@ def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None
     Parameters
     ----------
     model : estimator or LinearModel
-        A fitted one with the feature map ``bins``, without interactions.
+        A fitted model with the feature map ``bins`` and without interactions.
     scaling : Scaling, optional
         How scores become points; ``Scaling()`` by default.
     rows : int, optional
@@ -166,8 +174,9 @@ def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None
     Returns
     -------
     Scorecard
-        Its ``rounding`` has ``most``, a bound on how far the points of any row are from the exact ones, ``most_pair``, one on the
-        difference of any two rows, and ``score`` and ``pair``, the same in units of the model's score.
+        The card. Its ``rounding`` has bounds on the effect of rounding: ``most`` bounds how far the points of a row are from the
+        exact ones, and ``most_pair`` bounds the same for the difference of two rows. ``score`` and ``pair`` are these
+        bounds in units of the model's score.
 
     Raises
     ------
@@ -219,7 +228,7 @@ def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None
             edges = draft.edges[np.array(draft.ends[:-1], dtype=np.intp) - 1]
             features.append(CardFeature(draft.name, edges, points, np.minimum(shares, 1.0), missing))
         else:
-            exact_base += float(points[0])  # 0 in exact arithmetic
+            exact_base += float(points[0])  # would be 0 in exact arithmetic
     base, cutoff = round(exact_base), math.floor(shift)
     base_rounding = base - exact_base
     most = max(abs(low + base_rounding), abs(high + base_rounding))
@@ -227,7 +236,7 @@ def to_scorecard(model: Any, scaling: Scaling | None = None, *, rows: int | None
     scaling_options = {name: value for name, value in vars(scaling).items() if value is not None}
     preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
     probability: ProbabilityMap | None = None
-    # Of ``points - cutoff`` it is that of the model at ``(points - shift) / factor``.
+    # The probability at ``points - cutoff`` is that of the model at the score ``(points - shift) / factor``.
     if isinstance(fitted := model.probability, LinkMap):
         probability = replace(fitted, slope=fitted.slope / factor).shifted(cutoff - shift)
     elif isinstance(fitted, IsotonicMap):
@@ -289,18 +298,19 @@ def _points_per_score(
 
 
 def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str, Block]]) -> Json:
-    """Compare a card with its model on rows, and return the AUC and the mean training loss of both for each part of the rows.
+    """Compare a card with its model on rows: return the AUC and the mean training loss of both for each part of the rows.
 
-    Parts without rows of both classes are left out. Each other has ``n_samples``, ``auc`` and ``auc_of_model``; and ``loss``,
-    ``loss_of_model`` and ``loss_name`` if the loss is known.
+    Parts that lack rows of one class are left out. Each other part has ``n_samples``, ``auc`` and ``auc_of_model``. If the
+    training loss is known, the part also has ``loss``, ``loss_of_model`` and ``loss_name``.
 
     Parameters
     ----------
     model : LinearModel
         The model.
     card : Scorecard
+        The card that was made from the model.
     rows : iterable of tuple (str, Block)
-        Blocks, each with the name of its part.
+        Blocks of rows, each with the name of the part that it belongs to, such as ``train``.
     """
     from aucdist.metrics.probability import log_loss  # loads SciPy
 
@@ -336,13 +346,15 @@ class CardRow(NamedTuple):
     Attributes
     ----------
     feature : str
+        The name of the feature.
     points : int
+        The points of rows whose value falls into this line.
     share : float or None
-        Of the training rows with a value; None for missing values.
+        The share of these rows among the training rows with a value; None for the line of missing values.
     category : str
-        In place of a bin: which category gets these points, or that missing values do.
+        The category that gets these points, or the text for missing values. It is empty for a bin.
     above, up_to : float
-        The bin; infinite if it is open.
+        The bounds of the bin; a bound is infinite if the bin is open on that side.
     """
 
     feature: str
@@ -354,14 +366,18 @@ class CardRow(NamedTuple):
 
     @property
     def value(self) -> str:
-        """A description of the values that get these points."""
+        """The values that get these points, as text."""
         ends = [] if np.isinf(self.above) else [f"above {self.above:.10g}"]
         ends += [] if np.isinf(self.up_to) else [f"up to {self.up_to:.10g}"]
         return "missing" if self.share is None else self.category or ", ".join(ends) or "any"
 
 
 def card_rows(card: Scorecard) -> list[CardRow]:
-    """Return the lines of a card, feature by feature; a row of data finds one line of each feature, or of a category none."""
+    """Return the lines of a card, feature by feature.
+
+    A row of data falls into one line of each binned feature. It falls into no line of a column of categories if it has none of
+    the categories on the card.
+    """
     items = category_features(card.schema.categories)
     rows: list[CardRow] = []
     for feature in card.features:
@@ -378,7 +394,7 @@ def card_rows(card: Scorecard) -> list[CardRow]:
 
 
 def verdict(card: Scorecard) -> str:
-    """Describe in a sentence how points lead to a decision."""
+    """Describe in a sentence how a row's points decide its predicted class."""
     positive = ", ".join(card.schema.positive) or "positive"
     start = f"Begin with {card.base} points. " if card.base else ""
     return (
@@ -423,12 +439,12 @@ def _escaped(text: str) -> str:
 
 
 def _csv_cell(text: str) -> str:
-    """Return a text as a CSV cell. If a spreadsheet would read it as a formula, an apostrophe is put before it."""
+    """Return a text as a CSV cell. An apostrophe precedes texts that a spreadsheet would take for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
 def to_csv(card: Scorecard) -> str:
-    """Return a card as CSV: feature, bounds (above, up to) or category, points and share."""
+    """Return a card as CSV with the columns feature, above, up_to, category, points and share."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows(
@@ -442,7 +458,7 @@ def to_csv(card: Scorecard) -> str:
 
 
 def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
-    """Return a card as a file of one of `CARD_SUFFIXES`."""
+    """Return the content of a card's file. The suffix is one of `CARD_SUFFIXES`."""
     if suffix not in CARD_SUFFIXES:
         raise unknown("suffix of a scorecard's file:", suffix, CARD_SUFFIXES)
     if suffix == "json":

@@ -45,12 +45,14 @@ OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
 class Graph(TargetLanguage):
-    """A graph under construction. Its values are terms; constants are numbers or arrays of floats, integers or booleans.
+    """An ONNX graph under construction.
+
+    The values of the graph are terms. Constants are numbers, or arrays of floats, integers or booleans.
 
     Parameters
     ----------
     taken : sequence of str
-        Names that inner values may not have: those of the inputs and outputs.
+        Names that values inside the graph may not have, because inputs and outputs have them.
     """
 
     def __init__(self, taken: Sequence[str]):
@@ -67,7 +69,7 @@ class Graph(TargetLanguage):
         return free_name(f"value {len(self._taken)}", self._taken)
 
     def number(self, value: Any) -> str:
-        """Return the name of a constant."""
+        """Add a constant and return its name."""
         name = self._name()
         self._constants.append(self._to_tensor(np.asarray(value), name))
         return name
@@ -75,7 +77,7 @@ class Graph(TargetLanguage):
     def operation(
         self, operator: str, *parts: str, output: Output | None = None, domain: str = "", **options: Any
     ) -> str:
-        """Add a node and return the name of its result, which is an output of the graph if `output` names and types it."""
+        """Add a node and return the name of its result. If `output` is given, the result becomes that output of the graph."""
         name = self._name() if output is None else output[0]
         self._outputs += [] if output is None else [self._value(*output)]
         attributes = {key: self._to_tensor(v) if isinstance(v, np.ndarray) else v for key, v in options.items()}
@@ -83,11 +85,14 @@ class Graph(TargetLanguage):
         return name
 
     def kept(self, part: str, name: str) -> str:
-        """Return the name of a number; every value of a graph has one."""
+        """Return the name of a number unchanged, because every value of a graph has a name already."""
         return part
 
     def interpolated(self, points: IsotonicMap, score: str) -> str:
-        """Return the probability between the points of a calibration: the first, and what each piece adds up to the score."""
+        """Return the probability between the points of a calibration.
+
+        It is the probability of the first point, plus what each piece adds up to the score.
+        """
         widths, rises, scores = np.diff(points.scores), np.diff(points.probabilities), Term(self, score)
         rising = rises > 0
         if not rising.any():
@@ -112,15 +117,15 @@ class Graph(TargetLanguage):
         return self._helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
 
     def as_double(self, x: Term) -> Term:
-        """Return numbers of double precision."""
+        """Convert numbers to double precision."""
         return self.apply("Cast", x, to=self._onnx.TensorProto.DOUBLE)
 
     def column(self, x: Term) -> Term:
-        """Return a vector as a matrix of one column."""
+        """Convert a vector to a matrix of one column."""
         return self.apply("Unsqueeze", x, [1])
 
     def vector(self, x: Term) -> Term:
-        """Return a matrix of one column as a vector."""
+        """Convert a matrix of one column to a vector."""
         return self.apply("Squeeze", x, [1])
 
     def sum(self, x: Term) -> Term:
@@ -132,9 +137,9 @@ class Graph(TargetLanguage):
         return self.apply("IsNaN", x)
 
     def trees(self, x: Term, trees: Sequence[TreeNode], n_targets: int = 1) -> Term:
-        """Return the sums of the leaves that rows reach, of shape (rows, n_targets); each tree has a split.
+        """Return the sums of the leaves that rows reach, of shape (n_samples, n_targets).
 
-        With several targets the tree k has the target k.
+        Each tree has at least one split. With several targets, the tree at position k adds to the target k.
         """
         splits: list[Json] = []
         leaves: list[float] = []
@@ -142,7 +147,10 @@ class Graph(TargetLanguage):
         targets: list[int] = []
 
         def add(node: TreeNode) -> tuple[int, int]:
-            """Add a node and all below it; return its place among the splits or the leaves, and whether it is a leaf."""
+            """Add a node and all nodes below it.
+
+            Return its position in the list of splits or of leaves, and whether it is a leaf.
+            """
             if isinstance(node, float):
                 leaves.append(node)
                 return len(leaves) - 1, 1
@@ -178,17 +186,17 @@ class Graph(TargetLanguage):
 
 
 def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
-    """Add the inputs of a graph, and return the features and whether each row is refused.
+    """Add the inputs of a graph, and return the features and the flags of refused rows.
 
     Returns
     -------
     tuple (Term, Term)
-        The features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
+        The features, of shape (n_samples, n_features), float64, and whether each row is refused, of shape (n_samples,), bool.
     """
     if all(column.kind == "number" for column in described.columns):
         X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)
     else:
-        pieces = []  # the features of each column, of shape (rows, n_features of the column)
+        pieces = []  # for each column a matrix of its features
         for i, column in enumerate(described.columns):
             if column.kind == "number":
                 pieces.append(_without(graph, graph.column(graph.input(column.name, "DOUBLE")), described))
@@ -207,7 +215,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     fill = np.array([feature.fill for feature in described.features], dtype=np.float64)
     if not np.isnan(fill).all():
         X = graph.is_missing(X).choose(fill, X)
-    # rows without a required value, or with a value of at most -1 whose logarithm is taken
+    # Rows are refused that lack a required value, or whose value is at most -1 where log(1 + x) is taken.
     features, columns = described.features, described.columns
     required = [feature.required or columns[feature.column].kind == "category" for feature in features]
     total, logged = _n_flags(graph, graph.is_missing(X), required), [feature.logged for feature in features]
@@ -217,7 +225,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
 
 
 def _n_flags(graph: Graph, flags: Term, flags_to_count: list[bool]) -> Term:
-    """Return the number of flags that are set in each row, among some columns."""
+    """Count the flags that are set in each row, among the columns that `flags_to_count` selects."""
     return graph.as_double(flags) @ np.array(flags_to_count, dtype=np.float64)[:, np.newaxis]
 
 
@@ -229,7 +237,7 @@ def _without(graph: Graph, X: Term, described: Portable) -> Term:
 
 
 def _category_flags(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
-    """Return the 0/1 features of a column of categories; NaN if the category is refused."""
+    """Return the 0/1 features of a column of categories. They are NaN in rows whose category is refused."""
     refuse = len(values) + 1
     code = {value: k for k, value in enumerate(values)}
     says = {ZERO: len(values), AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
@@ -246,7 +254,7 @@ def _category_flags(graph: Graph, column: PortableColumn, values: list[str], wor
 
 
 def _date_part(graph: Graph, time: Term, part: str) -> Term:
-    """Return a part of dates, one of `aucdist.data.dataset.PARTS`."""
+    """Return a part of each date, one of `aucdist.data.dataset.PARTS`."""
     if part == "days":
         return graph.as_double(time) / float(DAY)
     if part == "hour":
@@ -254,8 +262,8 @@ def _date_part(graph: Graph, time: Term, part: str) -> Term:
     day = _floored(time, DAY)
     if part == "weekday":  # 1970-01-01 was a Thursday
         return graph.as_double((day + 3) % 7)
-    # Days are counted from 0000-03-01, so that a leap day ends its year, and in eras of 400 years, which are equally long; the
-    # five months from March on have 153 days, as have those from August on.
+    # Days are counted from 0000-03-01, so that a leap day is the last day of its year. Eras of 400 years are equally long. The
+    # five months from March on have 153 days, and so have the five months from August on.
     since = day + 719_468
     era, day_of_era = _floored(since, 146_097), since % 146_097
     leap = _floored(day_of_era, 1460) - _floored(day_of_era, 36_524) + _floored(day_of_era, 146_096)
@@ -268,7 +276,7 @@ def _date_part(graph: Graph, time: Term, part: str) -> Term:
 
 
 def _floored(x: Term, by: int) -> Term:
-    """Return integer quotients rounded down, by means of ``%``, whose result is not negative."""
+    """Return integer quotients rounded down. The operator ``%`` is used because its result is not negative."""
     return (x - x % by) / by
 
 
@@ -280,8 +288,9 @@ def to_onnx(model: Any, *, contributions: bool = False) -> Any:
     model : estimator or LinearModel
         A fitted estimator of aucdist, or a model.
     contributions : bool, default=False
-        Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each interaction adds to
-        the score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have NaN.
+        Whether the graph has an output ``contributions``, float64 of shape (n_samples, n_contributions). Its columns are what
+        each feature and each interaction adds to the score, and the constant. The property ``aucdist.contributions`` has their
+        names. Rows without a score have NaN.
 
     Returns
     -------
@@ -290,9 +299,9 @@ def to_onnx(model: Any, *, contributions: bool = False) -> Any:
         input of shape (rows,) for each column. Numbers are float64, and NaN if they are missing. Categories are strings.
         Dates are int64, in microseconds since 1970-01-01; a missing date is the smallest int64, as NumPy's NaT.
 
-        The outputs have the shape (rows,): ``score`` and, if the model has probabilities, ``probability``, both float64, and
-        ``prediction``, int64, which is 1, -1, or 0 for rows without a score. Rows that `aucdist score` rejects have the score
-        NaN. If a column has the name of an output, the output's name ends in an underscore.
+        The outputs have the shape (n_samples,): ``score``, float64; ``probability``, float64, if the model has probabilities; and
+        ``prediction``, int64, which is 1, -1, or 0 for rows without a score. Rows that `aucdist score` refuses have the score
+        NaN. If a column has the name of an output, an underscore is appended to the output's name.
 
         For several classes, ``score`` and ``probability`` have the shape (rows, classes), as `LinearModel.decision_function`
         and `LinearModel.probabilities` return them. ``prediction`` is the name of the class, or an empty string for rows
@@ -376,7 +385,10 @@ def to_onnx(model: Any, *, contributions: bool = False) -> Any:
 
 
 def _probability(graph: Graph, model: LinearModel, scores: Term) -> Term | None:
-    """Return the probability of the positive class, or of each class, of shape (rows, classes); those of classes sum to 1."""
+    """Return the probability of the positive class, or None if the model has no probabilities.
+
+    For several classes the result has the shape (n_samples, n_classes), and each row sums to 1.
+    """
     if not model.classes:
         return None if model.probability is None else probability_of(scores, model.probability)
     columns = []
@@ -394,7 +406,7 @@ def _probability(graph: Graph, model: LinearModel, scores: Term) -> Term | None:
 
 
 def _score_term(graph: Graph, described: Portable, X: Term) -> Term:
-    """Return the score, of shape (rows, 1)."""
+    """Return the score, of shape (n_samples, 1)."""
     score = described.score
     if isinstance(score, Linear):
         return (X - score.centers) @ score.weights[:, np.newaxis] + score.constant

@@ -1,9 +1,9 @@
-"""Describe a model without features that only aucdist has: by columns, conditions on them, and numbers in their units.
+"""Describe a model by columns, conditions on them, and numbers in their units, without features that only aucdist has.
 
-Every format of an export is written from this description. Scaling is folded into weights and into the edges of bins and trees,
-so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
+The exports to SQL, ONNX and JSON are all written from this description. Scaling is folded into weights and into the edges of
+bins and trees, so that the other system need not scale anything. The exception is a model whose rows are scaled to length one.
 
-The module also writes the description as one JSON object, which has all that a score needs, in the units of the columns. Numbers
+The module also writes the description as one JSON object. It has all that a score needs, in the units of the columns. Numbers
 are written with the shortest digits that restore the same float.
 """
 
@@ -46,15 +46,17 @@ class PortableColumn:
     Attributes
     ----------
     name : str
+        The name of the column.
     kind : str
         ``number``, ``category``, ``date`` or ``hash``.
     values : tuple of str
+        The categories of a column of categories.
     parts : tuple of str
-        Of a date, some of `aucdist.data.dataset.PARTS`.
+        The parts of a date that are features, some of `aucdist.data.dataset.PARTS`.
     size : int
         The number of hashed features.
     if_missing, if_unknown : str
-        For categories: `REFUSE`, `ZERO` or `AS_MISSING`.
+        What happens to a missing and to an unknown category: `REFUSE`, `ZERO` or `AS_MISSING`.
     """
 
     name: str
@@ -68,19 +70,21 @@ class PortableColumn:
 
 @dataclass(frozen=True)
 class Feature:
-    """A number that is made of a column.
+    """A number that is computed from one column.
 
     Attributes
     ----------
     name : str
+        The name of the feature.
     column : int
+        The position of its column.
     item : str, int or None
-        The category for which the feature is 1, the part of a date, or the number that the hash must have; None for a
-        number.
+        The category for which the feature is 1, the part of a date, or the number that the hash must have. It is None if the
+        feature is the column itself.
     fill : float or None
         The value that replaces a missing one.
     logged : bool
-        Whether the feature is transformed by log(1 + x), so that values of -1 and below have no score.
+        Whether the feature is transformed by log(1 + x), so that rows with values of -1 and below have no score.
     required : bool
         Whether a row without a value has no score.
     """
@@ -100,13 +104,16 @@ class TreeSplit:
     Attributes
     ----------
     feature : int
+        The position of the feature.
     at_most : float
-        Rows whose value is at most this go to `then`, the others to `otherwise`; infinite where only rows without a value
-        do not go to `then`.
+        Rows whose value is at most this go to `then`, and the others to `otherwise`. It is infinite where only rows without a
+        value go to `otherwise`.
     missing_to_then : bool
-        Where rows without a value go.
+        Whether rows without a value go to `then`.
     then : TreeNode
+        The part of the tree for rows that meet the condition.
     otherwise : TreeNode
+        The part of the tree for the other rows.
     """
 
     feature: int
@@ -122,7 +129,7 @@ TreeNode = float | TreeSplit
 
 @frozen
 class Linear:
-    """``constant + sum of weight * (value - center)``, where the value is log(1 + x) for features that are logged."""
+    """The score ``constant + sum of weight * (value - center)``. For features that are logged, the value is log(1 + x)."""
 
     constant: float
     weights: ndarray
@@ -131,7 +138,7 @@ class Linear:
 
 @frozen
 class Trees:
-    """``constant`` and the value of the leaf of each tree."""
+    """The score of trees: ``constant`` plus the values of the leaves that a row reaches, one in each tree."""
 
     constant: float
     trees: tuple[TreeNode, ...]
@@ -139,15 +146,22 @@ class Trees:
 
 @frozen
 class Kernel:
-    """With ``z = (value - center) * scale``: ``constant + z'weights + sum of amount * exp(-|z - landmark|^2 / width^2)``.
+    """The score of a model with landmarks.
+
+    With ``z = (value - center) * scale``, it is ``constant + z'weights + sum of amount * exp(-|z - landmark|^2 / width^2)``.
 
     Parameters
     ----------
     constant : float
+        The constant of the score.
     centers, scales, weights : ndarray of shape (n_features,), float64
+        The center, the scale and the weight of each feature.
     width : float
+        The width of the Gaussian kernel.
     landmarks : ndarray of shape (n_landmarks, n_features), float64
+        The points that rows are compared with, in units of z.
     amounts : ndarray of shape (n_landmarks,), float64
+        The weight of each landmark.
     """
 
     constant: float
@@ -170,12 +184,15 @@ class Portable:
     Parameters
     ----------
     model : LinearModel
-        For classes, probabilities and what else is saved with it.
+        The model, for its classes, its probabilities and the rest of what is saved with it.
     columns : tuple of PortableColumn
+        The columns that the model reads.
     features : tuple of Feature
+        The features that are computed from the columns.
     unit_rows : bool
-        Whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not 0.
+        Whether the features of a row, after logarithms, are divided by their Euclidean length. A row of zeros stays as it is.
     score : ScoreFormula
+        The formula of the score.
     """
 
     model: LinearModel
@@ -186,7 +203,7 @@ class Portable:
 
     @cached_property
     def features_by_column(self) -> tuple[tuple[int, ...], ...]:
-        """For each column the positions of the features that are made of it."""
+        """The positions of the features that are computed from each column."""
         made: list[list[int]] = [[] for _ in self.columns]
         for j, feature in enumerate(self.features):
             made[feature.column].append(j)
@@ -200,13 +217,13 @@ class Portable:
 
     @cached_property
     def with_logs(self) -> tuple[int, ...]:
-        """The features whose logarithm the score takes: none if edges are in the units of the columns."""
+        """The features whose logarithm the score takes. There are none if the edges are in the units of the columns."""
         if isinstance(self.score, Additive | Trees) and not self.unit_rows:
             return ()
         return tuple(j for j, feature in enumerate(self.features) if feature.logged)
 
     def check_no_hashes(self, target: str) -> None:
-        """Raise an InputError if a column is hashed, which the target cannot do."""
+        """Raise an InputError if a column is hashed, because the target has no such hash function."""
         hashed = [column.name for column in self.columns if column.kind == "hash"]
         if hashed:
             raise InputError(
@@ -239,10 +256,28 @@ def describe(model: LinearModel) -> Portable:
 
 
 def describe_model(model: LinearModel, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
-    """Describe a model, or that of each class, which read the same columns; and name its contributions if they are asked for.
+    """Describe a model for a target, and name its contributions if they are asked for.
 
-    Raises InputError as `portable`; if the target cannot hash; or of several classes, if contributions are asked for, or a row
-    may have a score for one class and none for another.
+    Parameters
+    ----------
+    model : LinearModel
+        The model.
+    target : str
+        The name of the target format, for errors.
+    contributions : bool
+        Whether the names of the contributions are returned as well.
+
+    Returns
+    -------
+    tuple (list of Portable, list of str)
+        The description of the model; for several classes one description for each class, which all read the same columns. Then
+        the names of the contributions.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be described (see `describe`), or if the target has no hash function for a hashed column. For
+        several classes, also if contributions are asked for, or if a row may have a score for one class and none for another.
     """
     if contributions and model.classes:
         raise InputError(
@@ -259,18 +294,23 @@ def describe_model(model: LinearModel, target: str, *, contributions: bool) -> t
 
 
 def other_spellings(categories: Sequence[str]) -> dict[str, str]:
-    """Return other texts of the categories that are whole numbers, such as 1.0 for 1, and the category that each text means."""
+    """Return other spellings of categories that are whole numbers, such as 1.0 for 1.
+
+    The values of the result are the categories that the spellings mean.
+    """
     whole = {value.removesuffix(".0"): value for value in categories}
     return {f"{text}.0" if text == value else text: value for text, value in whole.items() if WHOLE.fullmatch(text)}
 
 
 def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
-    """Return a name with as many underscores as it needs to be none of those taken, and take it.
+    """Return a name that is not taken, by appending underscores to it, and add it to the names that are taken.
 
     Parameters
     ----------
     name : str
+        The name that is wanted.
     taken : set of str
+        The canonical forms of the names that are taken; the new one is added.
     form : callable, optional
         Maps names to a canonical form. Two names with the same form collide, as names in SQL that differ only in case.
     """
@@ -283,7 +323,7 @@ def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> s
 def _columns_read(
     schema: Schema, reading: dict[str, object]
 ) -> tuple[tuple[PortableColumn, ...], list[tuple[int, str | int | None]]]:
-    """Return the columns, and for each feature its column and its part of the column."""
+    """Return the columns that a model reads, and for each feature the position of its column and its item (see `Feature`)."""
     columns = list[PortableColumn]()
     made: dict[int, tuple[int, str | int | None]] = {}
     for name, features in schema.by_column().items():
@@ -308,7 +348,7 @@ def _columns_read(
 
 
 def _score_formula(model: LinearModel) -> tuple[ScoreFormula, set[int]]:
-    """Return the formula of the score, and the features whose values it needs."""
+    """Return the formula of the score, and the positions of the features whose values it needs."""
     fitted, preprocessor, d = model.feature_map, model.preprocessor, len(model.schema.feature_names)
     shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift
     factor = np.ones(d) if preprocessor.factor is None else preprocessor.factor
@@ -341,15 +381,16 @@ def forest(fitted: LeafMap, w: ndarray, preprocessor: Preprocessor) -> tuple[Tre
     Parameters
     ----------
     fitted : LeafMap
+        The feature map that was fitted to the training rows.
     w : ndarray of shape (n_leaves,), float64
-        The weights of all leaves, and of steps between leaves.
+        The weights of all leaves, and of the steps between neighbouring leaves.
     preprocessor : Preprocessor
-        What scales the features; see `edges_in_units`.
+        The scaling of the features; see `edges_in_units`.
 
     Raises
     ------
     InputError
-        If a split takes zeros for missing values.
+        If a split treats zeros as missing values, which other systems cannot do.
     """
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     starts = np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
@@ -389,7 +430,10 @@ def trees_of(score: Additive) -> list[TreeNode]:
 
 
 def _bins(feature: int, edges: ndarray, ends: Sequence[TreeNode], missing: TreeNode | None = None) -> TreeNode:
-    """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
+    """Return a balanced tree that leads each row to the end of its bin.
+
+    Rows without a value go to `missing`, or to the last bin.
+    """
     if missing is not None:
         return TreeSplit(feature, np.inf, False, _bins(feature, edges, ends), missing)
     if len(ends) == 1:
@@ -402,7 +446,10 @@ def _bins(feature: int, edges: ndarray, ends: Sequence[TreeNode], missing: TreeN
 
 
 def additive_in_units(parts: Additive, preprocessor: Preprocessor) -> Additive:
-    """Return the parts of a model with edges in the units of the data. `preprocessor`: what scaled the features."""
+    """Return the parts of a model with their edges in the units of the data.
+
+    `preprocessor` is the one that scaled the features.
+    """
     shapes = tuple(
         replace(
             s,
@@ -428,14 +475,16 @@ def edges_in_units(edges: ndarray, j: int, preprocessor: Preprocessor) -> ndarra
     Parameters
     ----------
     edges : ndarray of shape (n_edges,), float64
-        Of scaled values.
+        The edges, in units of the scaled feature.
     j : int
+        The position of the feature.
     preprocessor : Preprocessor
-        Where its scaling is ``unit-row``, which does not depend on one feature alone, the edges stay as they are.
+        The scaling. With ``unit-row`` the edges stay as they are, because this scaling does not depend on one feature alone.
 
     Returns
     -------
     ndarray of shape (n_edges,), float64
+        The edges in units of the feature.
     """
     logged = j in preprocessor.log1p
     if preprocessor.scale == "unit-row" or (not logged and preprocessor.factor is None):
@@ -469,10 +518,11 @@ def to_json(model: Any, *, contributions: bool = False) -> str:
     Parameters
     ----------
     model : estimator or LinearModel
-        Fitted. For several classes, the object has a description of each.
+        The fitted model. For several classes, the object has a description of each class.
     contributions : bool, default=False
-        Whether ``contributions`` names what each shape and each interaction adds, or each weight of a model without a feature
-        map, in the order of the object; the constant comes last.
+        Whether the object has a key ``contributions`` with the names of the terms of the score: of each shape and each
+        interaction, or of each weight of a model without a feature map. They have the order of the object, and the constant is
+        the last one.
 
     Returns
     -------
@@ -552,7 +602,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
 
 
 def _plain(part: Any) -> Any:
-    """Convert a part of a score to types of JSON, without what describes the training rows."""
+    """Convert a part of a score to JSON types, and leave out what describes the training rows."""
     if isinstance(part, ndarray):
         return part.tolist()
     if isinstance(part, tuple):
@@ -566,7 +616,7 @@ def _plain(part: Any) -> Any:
             "missing": "then" if part.missing_to_then else "else", "then": branch_true, "else": branch_false,
         }  # fmt: skip
     if is_dataclass(part):
-        return {  # version 1 calls interactions pairs, and programs elsewhere read it
+        return {  # The key is "pairs" for interactions, because version 1 of the format is read by other programs.
             "pairs" if field.name == "interactions" else field.name: _plain(getattr(part, field.name))
             for field in fields(part)
             if field.name not in ("shares", "means", "extremes")

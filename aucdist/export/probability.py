@@ -1,4 +1,4 @@
-"""Convert scores to probabilities by one formula for every system that has arithmetic, exp and a logarithm."""
+"""Convert scores to probabilities by one formula for every system that has arithmetic, exp and log."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -36,11 +36,11 @@ MAX_OF_EXP = 700.0
 
 
 class TargetLanguage(ABC):
-    """The operations of a system. Numbers and conditions are expressions or names in its language."""
+    """The operations of another system. Numbers and conditions are expressions or names in its language."""
 
     @abstractmethod
     def number(self, value: Any) -> str:
-        """Return a number of double precision."""
+        """Return a double-precision number as text in the language."""
 
     @abstractmethod
     def operation(self, operator: str, *parts: str, **options: Any) -> str:
@@ -55,21 +55,24 @@ class TargetLanguage(ABC):
         """Return the probability between the points of a calibration."""
 
     def apply(self, operator: str, *parts: "Operand", **options: Any) -> "Term":
-        """Return the result of an operator, given terms, numbers and what else the system takes for constants."""
+        """Return the result of an operator as a term.
+
+        The operands are terms, numbers or other constants that the system accepts.
+        """
         names = [part.name if isinstance(part, Term) else self.number(part) for part in parts]
         return Term(self, self.operation(operator, *names, **options))
 
 
 @frozen
 class Term:
-    """A number, or a condition, of each row in the language of a system."""
+    """A number or a condition of each row, as text in the language of a system."""
 
     target: TargetLanguage
     name: str
     __array_ufunc__ = None  # an array operand is a constant, and not an array of terms
 
     def applied(self, operator: str, *others: "Operand") -> "Term":
-        """Return the result of an operator whose first operand this is."""
+        """Return the result of an operator. This term is its first operand."""
         return self.target.apply(operator, self, *others)
 
     __add__ = partialmethod(applied, "Add")
@@ -90,18 +93,18 @@ class Term:
         return self.target.apply("Div", other, self)
 
     def choose(self, yes: "Operand", no: "Operand", **options: Any) -> "Term":
-        """Return one number where this condition holds, and another where it does not."""
+        """Return `yes` where this condition holds, and `no` where it does not."""
         return self.target.apply("Where", self, yes, no, **options)
 
     def exp(self) -> "Term":
-        """Return exp of this term, whose argument is clipped to the range without overflow."""
+        """Return exp of this term. The argument is clipped so that the result does not overflow."""
         x = self.kept("x")
         return self.target.apply("Exp", (x > MAX_OF_EXP).choose(MAX_OF_EXP, (x < -MAX_OF_EXP).choose(-MAX_OF_EXP, x)))
 
     log = partialmethod(applied, "Log")
 
     def kept(self, name: str) -> "Term":
-        """Return this number by a name, because it is used more than once."""
+        """Give this number a name, because it is used more than once."""
         return Term(self.target, self.target.kept(self.name, name))
 
 
@@ -114,7 +117,7 @@ def probability_of(score: Term, probability: ProbabilityMap) -> Term:
     Raises
     ------
     InputError
-        For a map of another kind than those of `aucdist.probability.links`.
+        If the map is not one of those in `aucdist.probability.links`.
     """
     if isinstance(probability, LinkMap):
         above, below = _link(probability.link, (score * probability.slope + probability.offset).kept("u"))
@@ -131,7 +134,7 @@ def probability_of(score: Term, probability: ProbabilityMap) -> Term:
 
 
 def _link(link: Link, u: Term) -> tuple[Term, Term]:
-    """Return the probability of a link and its complement."""
+    """Return the probability that a link gives, and its complement."""
     if link.name == "logit":
         t = u.exp().kept("t")
         return t / (t + 1.0), 1.0 / (t + 1.0)
@@ -143,7 +146,7 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
         t = u.exp()
     elif abs(link.xi) < NO_SHAPE:
         t = (-u).exp()
-    else:  # ``(1 + xi u) ** (-1 / xi)``, and its limits where there is none
+    else:  # ``(1 + xi u) ** (-1 / xi)``, and its limits where the power does not exist
         inside = (u * link.xi + 1.0).kept("i")
         is_positive = inside > 0.0
         power = (is_positive.choose(inside, 1.0).log() / -link.xi).exp()
@@ -156,7 +159,7 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
 
 
 def _upper_tail(x: Term) -> Term:
-    """Return the upper tail of the normal distribution for x >= 0, which no system has in double precision."""
+    """Return the upper tail probability of the normal distribution for x >= 0, because no system has it in double precision."""
     fraction = x + TAIL_FRACTION[0]
     for numerator in TAIL_FRACTION[1:]:
         fraction = x + numerator / fraction
@@ -166,7 +169,7 @@ def _upper_tail(x: Term) -> Term:
 
 
 def _polynomial(coefs: Sequence[float], x: Term) -> Term:
-    """Return a polynomial whose highest power comes first."""
+    """Evaluate a polynomial. The coefficient of the highest power comes first."""
     value = x * coefs[0] + coefs[1]
     for coef in coefs[2:]:
         value = value * x + coef

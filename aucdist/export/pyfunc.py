@@ -1,4 +1,7 @@
-"""The model behind MLflow's `mlflow.pyfunc.load_model`: it reads the files of `write_model`, and unpickles nothing."""
+"""The class that MLflow's `mlflow.pyfunc.load_model` returns for a model.
+
+It reads the files of `write_model` and unpickles nothing.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +19,12 @@ if TYPE_CHECKING:
 
 @frozen
 class PyfuncModel:
-    """A model as MLflow calls it."""
+    """A model with the method `predict` that MLflow calls."""
 
     model: LinearModel
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> "pd.DataFrame":
-        """Return the scores of rows, with the bits and the columns of ``aucdist score``.
+        """Return the scores of rows, in the columns of ``aucdist score`` and equal to its results to the last bit.
 
         Parameters
         ----------
@@ -29,19 +32,19 @@ class PyfuncModel:
             A data frame has the columns of the training rows in any order, categories as they were written, and may have
             others. An array has the features as for `LinearModel.decision_function`.
         params : dict, optional
-            MLflow's; there are none.
+            The parameters that MLflow passes on. The model has none.
 
         Returns
         -------
         DataFrame
             ``score``, float64; ``prediction``, -1 or +1, int8; ``probability`` of the positive class, float64, if the model
-            has one. Its index is that of a data frame that was given.
+            has one. If the input is a data frame, the result has its index.
 
         Raises
         ------
         InputError
-            If a column is not there, a value is missing or of an unknown category where the training rows had none, a score
-            is not finite, or there are parameters.
+            If a column is not there, if a value is missing or a category unknown where the training rows had none, if a score
+            is not finite, or if there are parameters.
         """
         import pandas as pd
 

@@ -1,8 +1,8 @@
-"""A model as one query in standard SQL.
+"""Write a model as one query in standard SQL.
 
-The query has stages, each a named table of its WITH clause: the columns as numbers and texts; where the score needs them, the
-features, scaled; the score; the probability. Its numbers are of double precision, and nothing that a model or a user names gets
-into it but in quotes.
+The query has stages, and each is a named table of its WITH clause: the columns as numbers and texts, the features and their
+scaling where the score needs them, the score, and the probability. Numbers have double precision. All names and texts that come
+from a model or a user are quoted, so that they cannot change the query.
 
 The functions at the beginning write expressions that all supported systems evaluate alike: names, texts, numbers, sums, cases,
 dates and scores.
@@ -44,12 +44,12 @@ DAY_OF_EPOCH = 2440588
 
 
 def identifier(name: str) -> str:
-    """Return a name in quotes.
+    """Return a name in SQL quotes.
 
     Raises
     ------
     InputError
-        If it is empty or has the character NUL, which no name can have.
+        If the name is empty or contains the character NUL.
     """
     if not name or "\0" in name:
         raise InputError(
@@ -59,12 +59,12 @@ def identifier(name: str) -> str:
 
 
 def table_name(name: str) -> str:
-    """Return the name of a table in quotes; dots stand between schema and table, except within quotes.
+    """Return the name of a table in SQL quotes. Dots separate schema and table, except within quotes.
 
     Raises
     ------
     InputError
-        If it is no such name.
+        If the text is not the name of a table.
     """
     parts = NAME_PART.findall(name)
     whole = ".".join(parts)
@@ -77,12 +77,12 @@ def table_name(name: str) -> str:
 
 
 def text(value: str) -> str:
-    """Return a text in quotes.
+    """Return a string in SQL quotes.
 
     Raises
     ------
     InputError
-        If it has the character NUL, which no text can have.
+        If the string contains the character NUL, which strings in SQL cannot contain.
     """
     if "\0" in value:
         raise InputError(
@@ -92,7 +92,10 @@ def text(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with the shortest digits that restore the same float. Its exponent makes it a double."""
+    """Return a number with the shortest digits that restore the same float.
+
+    It has an exponent, so that SQL reads it as a double.
+    """
     if not math.isfinite(value):
         raise InputError(f"{value} cannot be written as a number in SQL: export to json")
     digits = repr(float(value)).upper()
@@ -101,7 +104,7 @@ def number(value: float) -> str:
 
 
 def total(terms: Sequence[str]) -> str:
-    """Return the sum of terms, in brackets by halves, because some systems do not accept thousands of terms in a row."""
+    """Return the sum of terms. It is bracketed by halves, because some systems do not accept thousands of terms in a row."""
     if len(terms) <= 4:
         between = "\n    + " if any("CASE" in term for term in terms) else " + "  # a line for each case
         return between.join(terms) if terms else number(0.0)
@@ -110,13 +113,13 @@ def total(terms: Sequence[str]) -> str:
 
 
 def case(cases: Iterable[tuple[str, str]], otherwise: str) -> str:
-    """Return ``CASE WHEN condition THEN value ... ELSE otherwise END``, or what is left of it without cases."""
+    """Return ``CASE WHEN condition THEN value ... ELSE otherwise END``. Without cases, this is `otherwise`."""
     whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in cases)
     return f"CASE {whens} ELSE {otherwise} END" if whens else otherwise
 
 
 def one_of(expression: str, values: Iterable[str]) -> str:
-    """Return the condition that an expression is one of some texts."""
+    """Return the condition that an expression is equal to one of some strings."""
     return f"{expression} IN ({', '.join(text(value) for value in values)})"
 
 
@@ -128,10 +131,11 @@ def date_part(timestamp: str, part: str) -> str:
     timestamp : str
         The expression of a timestamp without a time zone.
     part : str
+        The name of the part.
     """
 
     def field(name: str) -> str:
-        """Return the expression of a part of the time."""
+        """Return the expression that extracts a field of the timestamp."""
         return f"CAST(EXTRACT({name} FROM {timestamp}) AS DOUBLE PRECISION)"
 
     if part in ("year", "month"):
@@ -172,8 +176,9 @@ def to_sql(model: Any, *, table: str = "rows", ids: Sequence[str] = (), contribu
     ids : sequence of str, default=()
         Columns of the table that the query returns with the scores. If empty, these are the columns that the model reads.
     contributions : bool, default=False
-        Whether columns ``adds_...`` say what each feature and each interaction adds to the score, and the constant. Their sum is
-        the score, to the last bit if a system adds them in the order of the query's brackets.
+        Whether the query returns columns ``adds_...``: what each feature and each interaction adds to the score, and the
+        constant. Their sum is the score. It is equal to the last bit if a system adds them in the order of the query's
+        brackets.
 
     Returns
     -------
@@ -228,11 +233,12 @@ def to_sql(model: Any, *, table: str = "rows", ids: Sequence[str] = (), contribu
 
 @dataclass
 class Query(TargetLanguage):
-    """A query under construction, stage by stage. Formulas of probabilities also add stages, each with one more number.
+    """A query under construction, stage by stage. Formulas of probabilities add stages as well, each with one more number.
 
     Attributes
     ----------
     described : Portable
+        The description of the model.
     source : str
         The quoted name of the table, or of the last stage.
     carried : list of str
@@ -240,9 +246,9 @@ class Query(TargetLanguage):
     stages : list of str
         The named tables of the WITH clause.
     values : list of str
-        For each feature the expression of its value in the last stage.
+        The expression of each feature's value in the last stage.
     aliases : list of str
-        The numbers of the last stage.
+        The names of the numbers in the last stage.
     """
 
     described: Portable
@@ -260,13 +266,14 @@ class Query(TargetLanguage):
         self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
         self._texts: dict[int, str] = {}  # the alias of each column of categories
         self._apart = f"COUNT(*) OVER () AS {self.alias('n')}"
-        self._refused: list[tuple[str, str]] = []  # cases in which a row has no score
+        self._refused: list[tuple[str, str]] = []  # the cases in which a row has no score
 
     def add(self, name: str, selected: dict[str, str], keep: Sequence[str] = ()) -> None:
         """Add a stage that selects the carried columns, some numbers of the last stage, and expressions by their names.
 
-        PostgreSQL would write the expressions of a stage into each place where the next one names them, again and again, and plan
-        for minutes. It keeps stages apart that count rows, and leaves out the count, as other systems do.
+        PostgreSQL substitutes the expressions of a stage wherever the next stage names them. Over many stages, planning would
+        then take minutes. It does not do this for stages that count rows, so each stage has a count. PostgreSQL and the other
+        systems leave it out of the computation, because nothing uses it.
         """
         stage = free_name(name, self._tables, str.casefold)
         columns = [*(identifier(column) for column in self.carried), *keep]
@@ -275,7 +282,7 @@ class Query(TargetLanguage):
         self.source, self.aliases = stage, [*keep, *selected]
 
     def alias(self, name: str) -> str:
-        """Return a name that no carried column has."""
+        """Return a name that differs from the names of all carried columns."""
         return free_name(name, self._names, str.casefold)
 
     def number(self, value: Any) -> str:
@@ -308,7 +315,7 @@ class Query(TargetLanguage):
         return case(cases, number(p[-1]))
 
     def read_cells(self) -> None:
-        """Add the stage of the columns as numbers, and as texts where they hold categories."""
+        """Add the stage that reads the columns: categories as texts, and all others as numbers."""
         selected = dict[str, str]()
         refused: list[str] = []  # the conditions under which a row has no score
         features, spelling = self.described.features, self.described.spelling
@@ -338,16 +345,19 @@ class Query(TargetLanguage):
                 selected[x] = value
                 refused += [f"{x} IS NULL"] * feature.required + [f"{x} <= {number(-1.0)}"] * feature.logged
         self.add("cells", selected)
-        # One case each: some systems do not accept thousands of conditions joined by OR.
+        # Each condition is a case of its own, because some systems do not accept thousands of conditions joined by OR.
         self._refused = [(condition, "NULL") for condition in refused]
 
     def is_category(self, column: int, value: str) -> str:
-        """Return the condition that a column has a category."""
+        """Return the condition that a column has a given category."""
         alias = self._texts[column]
         return f"{alias} IS NULL" if value == MISSING_CATEGORY else f"{alias} = {text(value)}"
 
     def make_features(self) -> None:
-        """Add the stages of all features as numbers: with their logarithms, and of rows of length one."""
+        """Add the stages that compute all features as numbers.
+
+        They take logarithms and divide rows by their length where the model does so.
+        """
         flag = self.alias("refused")
         selected = {flag: case(self._refused, "0")}
         names = [self.alias(f"f{j}") for j in range(len(self.values))]
@@ -377,7 +387,7 @@ class Query(TargetLanguage):
         return case(self._refused, expression)
 
     def score_of(self, described: Portable) -> str:
-        """Return the score of a row that has one, from the values of the last stage."""
+        """Return the score of rows that are not refused, from the values of the last stage."""
         score = described.score
         if isinstance(score, Kernel):
             *z, square = self.values
@@ -386,7 +396,7 @@ class Query(TargetLanguage):
             for landmark, amount in zip(score.landmarks, score.amounts, strict=True):
                 products = [f"{number(2.0 * place)} * {name}" for place, name in zip(landmark, z, strict=True) if place]
                 distance = f"{total([number(-float(landmark @ landmark)), *products])} - {square}"
-                # Rounding can make a distance slightly negative; and some systems refuse to underflow.
+                # Rounding can make a distance slightly negative, and some systems raise an error if exp underflows.
                 exponent = f"GREATEST(LEAST(({distance}) / {number(score.width**2)}, 0E0), -7E2)"
                 terms.append(f"{number(amount)} * EXP({exponent})")
             return total(terms)
@@ -411,7 +421,14 @@ class Query(TargetLanguage):
         return total([number(constant), *terms, *interactions])
 
     def _adds(self, score: Linear | Additive) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
-        """Return what each feature adds, as an expression and as numbers where it is 0 and 1, and what interactions add."""
+        """Return what features and interactions add to the score.
+
+        Returns
+        -------
+        tuple (dict, list of str)
+            For each feature an expression, and the numbers that it adds at the values 0 and 1. Then an expression for each
+            interaction.
+        """
         if isinstance(score, Linear):
             weights = enumerate(zip(self.values, score.weights, score.centers, strict=True))
             return {
@@ -440,13 +457,15 @@ class Query(TargetLanguage):
     ) -> str:
         """Add the stages of contributions, scores, probabilities and the prediction, and return the whole query.
 
-        `contributions` are their names, the last that of the constant, if they are to be there.
+        `contributions` has the names of the contributions, and the last is that of the constant. It is empty if they are not
+        returned.
         """
         if isinstance(self.described.score, Kernel):
             kernel, names = self.described.score, [self.alias(f"z{j}") for j in range(len(self.values))]
             scaled = zip(names, self.values, kernel.centers, kernel.scales, strict=True)
             centred = {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in scaled}
-            self.add("centred", centred, self.aliases[:1])  # the first alias is the flag of refused rows
+            # The first alias is the flag of refused rows, which is kept.
+            self.add("centred", centred, self.aliases[:1])
             self.values = [*names, self._add_square("squared", names)]
         adds = [identifier(self.alias(name)) for name in contributions]
         if adds:
@@ -498,7 +517,10 @@ class Query(TargetLanguage):
 
 
 def _greatest(values: Sequence[str]) -> str:
-    """Return the largest of several values by halves, because some systems do not accept hundreds of arguments."""
+    """Return the largest of several values.
+
+    It is computed by halves, because some systems do not accept hundreds of arguments.
+    """
     if len(values) <= 32:
         return f"GREATEST({', '.join(values)})"
     middle = len(values) // 2
@@ -506,10 +528,10 @@ def _greatest(values: Sequence[str]) -> str:
 
 
 def _converted(cell: str, kind: str, spelling: Spelling) -> str:
-    """Return a cell as a number or a timestamp; NULL where it is a text that says that the value is missing.
+    """Return a value of the table as a number or a timestamp. It is NULL where a text says that the value is missing.
 
-    A system may have taken the whole column for texts because of one such cell, and would refuse to convert it. What is a number
-    already must not become a text and a number again: SQLite writes 15 digits of it.
+    One such text may have made a system store the whole column as texts, which it cannot convert to numbers directly. Values
+    that are numbers already must not be converted to text and back, because SQLite writes only 15 digits.
     """
     words = dict.fromkeys(word.lower() for word in (*ANY_CASE, *spelling.words))
     # not IN, which DuckDB executes as a join: hundreds of columns would take gigabytes
@@ -518,9 +540,10 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
 
 
 def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
-    """Return other texts that categories may have become, as systems type the columns of a file, and the categories they were.
+    """Return the texts that categories may have after a system has typed the columns of a file, with the category each one means.
 
-    Yes and No become booleans, whose texts are true and false; whole numbers may have become 1.0 or back.
+    Yes and No may have become booleans, whose texts are true and false. Whole numbers may have become 1.0, or 1.0 may have
+    become 1.
     """
     others = other_spellings(categories)
     for typed, spellings in BOOLEAN_TEXTS:
@@ -531,7 +554,10 @@ def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
 
 
 def _category_text(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
-    """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
+    """Return a value of a column of categories as text.
+
+    It is NULL where the value is missing, or unknown and treated as missing.
+    """
     value = f"TRIM(CAST({cell} AS VARCHAR))"
     typed = [(f"{value} = {text(other)}", text(category)) for other, category in typed_spellings(column.values).items()]
     value = case(typed, value)
