@@ -11,19 +11,19 @@ COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
 
 
 def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
-    """Return an interval in brackets, as it stands behind a value; empty if there is none."""
+    """Return an interval in brackets, to be written after its value. The text is empty if there is no interval."""
     return " (95 % interval {} to {})".format(*map(text, interval)) if interval else ""
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
-    """Return the values of parameters as text, without directions where there are none."""
+    """Return the values of parameters as text. Monotonic constraints are left out if there are none."""
     return ", ".join(
         f"{name} {value_text(value)}" for name, value in parameters.items() if (name, value) != ("monotone", None)
     )
 
 
 def value_text(value: Any) -> str:
-    """Return the value of a parameter as text; for a feature map, its name and its parameters."""
+    """Return the value of a parameter as text. A feature map becomes its name and its parameters."""
     if isinstance(value, Mapping):
         arguments = [
             counted(v, "interaction") if name == "interactions" else f"{name} {value_text(v)}"
@@ -37,12 +37,12 @@ def value_text(value: Any) -> str:
 
 
 def certificate_text(certificate: Json) -> str:
-    """Describe the result of a certificate, as a predicate after "the objective is".
+    """Describe the result of a certificate, in words that follow "the objective is".
 
     Parameters
     ----------
     certificate : dict
-        With ``primal`` and ``dual``.
+        The certificate of a run, with the values ``primal`` and ``dual``.
     """
     excess = proved_excess(certificate)
     if excess is None:
@@ -53,15 +53,15 @@ def certificate_text(certificate: Json) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital letter and a full stop, unless it ends as a question."""
+    """Return a text that begins with a capital letter and ends with a full stop, unless it ends with a question mark."""
     return f"{text[0].upper()}{text[1:]}{'.' * (text[-1] != '?')}"
 
 
 def proved_excess(certificate: Json) -> float | None:
-    """Return the largest possible excess of the objective over its minimum, relatively, or None without a positive dual value.
+    """Return an upper bound on the relative excess of the objective over its minimum, or None if the dual value is not positive.
 
-    The minimum is at least the dual value, so this is ``primal / dual - 1``, slightly more than the relative gap, which is
-    relative to the primal value.
+    The minimum is at least the dual value, so the bound is ``primal / dual - 1``. It is slightly larger than the relative gap,
+    which is divided by the primal value.
     """
     primal, dual = certificate["primal"], certificate["dual"]
     if primal is None or dual is None or not math.isfinite(primal):
@@ -72,12 +72,15 @@ def proved_excess(certificate: Json) -> float | None:
 
 
 def excess_text(excess: float) -> str:
-    """Return a relative excess as percent, rounded up, and to 0.0001 % at least, because less is of no use to a reader."""
+    """Return a relative excess in percent, rounded up.
+
+    The smallest value that is shown is 0.0001 %, because smaller ones are of no use to a reader.
+    """
     return "0 %" if excess == 0 else f"{rounded_up_text(max(100 * excess, 1e-4))} %"
 
 
 def number_text(value: float | None, digits: int = 3) -> str:
-    """Return a number with significant digits, and an exponent only if it is very large or small."""
+    """Return a number with significant digits. It has an exponent only if it is very large or very small."""
     if value is None or not math.isfinite(value):
         return "unknown"
     text = f"{value:.{digits}g}"
@@ -96,7 +99,10 @@ def rounded_up_text(value: float) -> str:
 
 
 def count_text(number: float) -> str:
-    """Return a count: in full below ten million, and above in millions, billions or trillions, with two digits."""
+    """Return a count as text. Counts below ten million are written in full.
+
+    Larger ones are given in millions, billions or trillions, with two digits.
+    """
     if number < 1e7:
         return f"{number:,.0f}"
     name, unit = next((name, unit) for name, unit in COUNTS.items() if number >= unit)
@@ -109,9 +115,10 @@ def difference_text(value: float | None) -> str:
 
 
 def auc_text(value: float | None, *beside: float) -> str:
-    """Return an AUC with four decimals, or with more if these show two significant digits of its distance to 1.
+    """Return an AUC with four decimals, or with more if these are necessary to show two significant digits of its distance to 1.
 
-    Values `beside` it in a text are taken into account, so that all of them get the same decimals.
+    The values in `beside` are printed in the same text. They are taken into account, so that all values get equally many
+    decimals.
     """
     if value is None:
         return "not measured"
@@ -119,7 +126,7 @@ def auc_text(value: float | None, *beside: float) -> str:
 
 
 def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
-    """Return an AUC and its interval, if there is one, with the same decimals."""
+    """Return an AUC and its interval, if there is one, with equally many decimals."""
     if value is None or not interval:
         return auc_text(value)
     every = value, *interval
@@ -127,14 +134,17 @@ def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> 
 
 
 def percent_text(share: float | None) -> str:
-    """Return a share as percent with one decimal, or with as many as show two digits of it, or one of its distance to 1."""
+    """Return a share in percent with one decimal.
+
+    It has more decimals if these are necessary to show two digits of the share, or one digit of its distance to 100 %.
+    """
     if share is None:
         return "undefined"
     return f"{100 * share:.{_decimals(1, (100 * share, 1000 * (1 - share)))}f} %"
 
 
 def _decimals(least: int, rests: Iterable[float]) -> int:
-    """Return how many decimals show two digits of the smallest number above 0, from `least` to 12."""
+    """Return how many decimals show two digits of the smallest number above 0. The result is between `least` and 12."""
     smallest = min((rest for rest in rests if rest > 0), default=1.0)
     return min(max(least, 1 - math.floor(math.log10(smallest))), 12)
 

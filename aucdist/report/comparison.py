@@ -25,7 +25,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
     result : dict
         The object that ``aucdist compare --json`` prints.
     curves : sequence of tuple (str, ScoreCounts)
-        Name and test scores of each run of two classes.
+        The name and the counts of the test scores of each run of two classes. It is empty for several classes.
     """
     runs, max_fpr = result["runs"], result.get("max_fpr")
     if "classes" in result:
@@ -75,7 +75,7 @@ def warnings_of_runs(result: Json) -> list[str]:
 def comparison_sentences(result: Json) -> list[str]:
     """Return the results of the tests, one sentence for each pair of runs and each metric."""
     differences, texts = result["differences"], []
-    if "classes" in result:  # in how many classes either is higher, corrected for all tests
+    if "classes" in result:  # count the classes in which either run is higher, with p-values corrected for all tests
         for tests, metric in ((differences, "test AUC"), (result.get("cost_differences", ()), "expected cost")):
             pairs = dict.fromkeys((test["first"], test["second"]) for test in tests)
             for first, second in pairs:
@@ -111,7 +111,7 @@ def comparison_sentences(result: Json) -> list[str]:
 
 
 def decision_lines(result: Json) -> list[str]:
-    """Return lines with the settings that differ, and with what each run of two classes flags at its threshold."""
+    """Return lines that list the settings that differ, and what each run of two classes flags at its threshold."""
     texts = [
         f"The setting {row['setting']} differs: "
         f"{', '.join(f'{shortened(value, MAX_TEXT)} in {name}' for name, value in row['values'].items())}."
@@ -124,12 +124,15 @@ def decision_lines(result: Json) -> list[str]:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value."""
+    """Return a p-value as text."""
     return "below 0.0001" if p < 1e-4 else number_text(p, 2)
 
 
 def _tests_section(heading: str, method: str, tests: Sequence[Json]) -> Json:
-    """Return a section of tests; of several classes the smallest p-values come first."""
+    """Return the variables of a section of tests for the template.
+
+    Each test is one row. For several classes, the rows are sorted by their p-values, the smallest first.
+    """
     if "class" in tests[0]:
         tests = sorted(tests, key=lambda test: (test["p_holm"], -abs(test["value"]), test["class"]))
     return {"heading": heading, "method": method, "rows": tests}

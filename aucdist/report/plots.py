@@ -35,10 +35,11 @@ def inline_svg(name: str, title: str, description: str, plot: Plot, height: floa
     title, description : str
         The text for screen readers.
     plot : Plot
+        The function that draws into the axes.
     height : float, default=HEIGHT
-        In points, to a width of 360; a long legend makes it larger.
+        The height in points, for a width of 360 points. A long legend increases it.
     **options : object
-        Of the plot.
+        Keyword arguments of `plot`.
     """
     plot(axes := Axes(), **options)
     drawn, height = axes.render(name, height)
@@ -70,19 +71,22 @@ def roc(
     Parameters
     ----------
     axes : object
+        The axes to draw into.
     train : ScoreCounts
+        The counts of the scores of the training rows.
     test : ScoreCounts or None
+        The counts of the scores of the test rows, if there are any.
     log_x : bool
-        Whether false positive rates have a log scale.
+        Whether the axis of false positive rates has a log scale.
     point : tuple (float, float), optional
-        False and true positive rate of the threshold.
+        The false and the true positive rate at the threshold.
     max_fpr : float, optional
         The false positive rate up to which the model was trained.
     """
     smallest = _set_roc_axes(axes, test or train, log_x)
     if test is not None and not test.weighted:
-        # The outline goes along the upper edge of the band and back along the lower one, through the corners in which every curve
-        # starts and ends. Where all positives are found, the lower edge rises in a straight line to (1, 1).
+        # The outline follows the upper edge of the band and returns along the lower edge. It passes the two corners in which
+        # every ROC curve starts and ends. From where all positives are found, the lower edge is a straight line to (1, 1).
         fpr_low, fpr_high, tpr_low, tpr_high = roc_band(test)
         last = int(np.searchsorted(roc_curve(test)[1], 1.0)) + 1
         above, below = _spread(fpr_low, tpr_high, smallest), _spread(fpr_high[:last], tpr_low[:last], smallest)
@@ -106,7 +110,7 @@ def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: b
 
 
 def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float:
-    """Name and scale the axes, and return the left end of a log axis; 0 of another."""
+    """Label and scale the axes of a ROC curve. Return the left end of a log axis, and 0 for a linear axis."""
     axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
     if not log_x:
         axes.set(xlim=(-0.01, 1.01))
@@ -125,14 +129,20 @@ def _plot_train_and_test(
 
 
 def _roc_points(counts: ScoreCounts, smallest: float) -> CurvePoints:
-    """Return points of a ROC curve; with `smallest`, the left end of a log axis, none lies beyond it."""
+    """Return the points of a ROC curve that are drawn.
+
+    `smallest` is the left end of a log axis, and 0 for a linear axis. No point lies left of it.
+    """
     fpr, tpr = roc_curve(counts)
     points = _spread(fpr, tpr, smallest)
     return np.maximum(fpr[points], smallest), tpr[points]
 
 
 def _spread(x: np.ndarray, y: np.ndarray, smallest: float) -> np.ndarray:
-    """Return the positions of points that represent a curve, evenly along an axis, with `smallest` a log axis from there on."""
+    """Return the positions of points that represent a curve and are spread evenly along the axis.
+
+    If `smallest` is above 0, the axis has a log scale that starts there.
+    """
     return thin(np.log10(np.maximum(x, smallest)) if smallest else x, y)
 
 
@@ -156,7 +166,10 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
 
 
 def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> None:
-    """Plot the histograms of ``score - threshold`` by class, with a log scale if one class is ten times the other."""
+    """Plot the histograms of ``score - threshold`` by class.
+
+    The scale is logarithmic if one class is ten times as frequent as the other.
+    """
     low, high = (end - threshold for end in central_range(counts))
     edges = np.linspace(low, high, N_BINS + 1)
     inside = np.clip(counts.values - threshold, low, high)
@@ -176,11 +189,14 @@ def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> Non
 
 
 def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
-    """Plot observed against predicted probability in bins of nearly equal numbers of rows, with intervals without weights.
+    """Plot observed against predicted probability in bins of nearly equal numbers of rows.
+
+    Each bin has a confidence interval, unless the rows are weighted.
 
     Parameters
     ----------
     axes : object
+        The axes to draw into.
     counts : ScoreCounts
         Counts of the predicted probabilities.
 
@@ -207,13 +223,13 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
 
 
 def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
-    """Plot a vertical line from the lower to the upper end at each abscissa."""
+    """Plot a vertical line from the lower to the upper end at each x."""
     ends = np.column_stack([low, high, np.full(len(x), np.nan)])
     axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:
-    """Plot primal and dual value against passes; the area between them is the gap."""
+    """Plot the primal and the dual value against passes. The area between them is the gap."""
     x, primal, dual = history[["passes", "primal", "dual"]].to_numpy(dtype=float, na_value=np.nan).T
     known = np.isfinite(primal) & np.isfinite(dual)
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
@@ -230,9 +246,10 @@ def share_of_positives(counts: ScoreCounts) -> float:
 
 
 def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray:
-    """Return the positions of at most n_points points that represent a monotone curve, with both its ends.
+    """Return the positions of at most n_points points that represent a monotone curve. Both its ends are among them.
 
-    They are spread evenly along the curve as drawn, x and y each scaled to [0, 1], so that a steep part has its share.
+    The points are spread evenly along the drawn curve, where x and y are each scaled to [0, 1]. So steep parts have points as
+    well.
     """
     if len(x) <= n_points:
         return np.arange(len(x))
@@ -243,13 +260,16 @@ def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray
 
 
 def thinned(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> CurvePoints:
-    """Return at most n_points points that represent a monotone curve: see `thin`."""
+    """Return at most n_points points that represent a monotone curve, see `thin`."""
     points = thin(x, y, n_points)
     return x[points], y[points]
 
 
 def central_range(counts: ScoreCounts) -> tuple[float, float]:
-    """Return the range without the outermost thousandth of each class, so that outliers do not compress the histogram."""
+    """Return the range of the scores without the outermost thousandth of each class.
+
+    A histogram over this range is not compressed by outliers.
+    """
     ends: list[float] = []
     for weight in (counts.pos, counts.neg):
         if weight.sum() > 0:

@@ -1,4 +1,4 @@
-"""The page of a run, of two classes or of several: verdict, warnings, figures, tables, and how to run it again."""
+"""Write the page of a run of two or of several classes: verdict, warnings, figures, tables, and how to run it again."""
 
 import shlex
 from collections.abc import Sequence
@@ -48,31 +48,45 @@ DEFAULT_THRESHOLDS = {
 class Report:
     """The contents of the page of a run.
 
-    `run`: the content of ``metrics.json`` of the run.
-    `data`: name, source, counts and note of the data, in the order of the page. Entries that are None or empty are left out.
-    `config`: the resolved configuration, as YAML.
-    `classes`: of each class, or of two classes of the positive one, the counts of X w of training rows and of test rows; None
-        where there are no test rows, or all are on one side.
-    `cost`: label and value of each cost of the run.
-    `command`: the command that runs the configuration again.
-
-    For two classes:
-
-    `interval`: of the AUC of the test rows, or else of the training rows; None if they are weighted.
-    `threshold`: of X w: the scores of the model, X w - threshold, are positive above it.
-    `history`: one row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual``, ``relative_gap``.
-    `weights`: feature name and weight, in any order; the page shows the largest.
-    `probabilities`: probabilities of the test rows, or else of the training rows, if the model has probabilities.
-    `xi`: the shape of a GEV link.
-    `of_pairs`: whether the objective is a mean over pairs rather than over rows.
-    `additive`: `aucdist.report.sections.additive_section` of a model of binned features, which is shown in place of its weights.
-    `map_name`: the feature map of the model: the certificate is given the map.
-    `max_fpr`: the false positive rate up to which the partial AUC was trained for.
-
-    For several classes:
-
-    `confusions`, of shape (n_classes, n_classes), int64, or None: how many test rows of each class were predicted to be
-        of each. None without test rows.
+    Attributes
+    ----------
+    run : dict
+        The content of ``metrics.json`` of the run.
+    data : dict
+        Name, source, counts and note of the data, in the order of the page. Entries that are None or empty are left out.
+    config : str
+        The resolved configuration, as YAML.
+    classes : sequence of tuple (ScoreCounts, ScoreCounts or None)
+        For each class, the counts of X w of the training rows and of the test rows. For two classes, it has only the positive
+        one. None stands for counts that do not exist: without test rows, or if one of the two sides has no rows.
+    cost : sequence of tuple (str, str)
+        Label and value of each cost of the run.
+    command : str
+        The command that runs the configuration again.
+    interval : Estimate or None
+        For two classes, the confidence interval of the AUC of the test rows, or else of the training rows. None if the rows are
+        weighted.
+    threshold : float
+        For two classes, the threshold of X w. The scores of the model are X w - threshold, so they are positive above it.
+    history : DataFrame or None
+        For two classes, one row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual`` and ``relative_gap``.
+    weights : sequence of tuple (str, float)
+        For two classes, the feature names and their weights in any order. The page shows the largest.
+    probabilities : ScoreCounts or None
+        For two classes, the probabilities of the test rows, or else of the training rows, if the model has probabilities.
+    xi : float or None
+        For two classes, the shape parameter of a GEV link.
+    of_pairs : bool
+        For two classes, whether the objective is a mean over pairs rather than over rows.
+    additive : dict or None
+        For two classes, the result of `aucdist.report.sections.additive_section` for a model of binned features. The page shows
+        it in place of the weights.
+    map_name : str or None
+        For two classes, the feature map of the model. The certificate holds for the features that this map returns.
+    max_fpr : float or None
+        For two classes, the false positive rate up to which the partial AUC was trained.
+    confusions : ndarray of shape (n_classes, n_classes), int64, or None
+        For several classes, how many test rows of each class were predicted to be of each class. None without test rows.
     """
 
     run: Json
@@ -116,7 +130,7 @@ def render_run_page(report: Report) -> str:
     )
 
 
-# ---- of two classes ------------------------------------------------------------------------------------------------------------
+# ---- two classes ---------------------------------------------------------------------------------------------------------------
 
 
 def _two_classes(report: Report) -> Json:
@@ -161,7 +175,7 @@ def _two_classes(report: Report) -> Json:
 
 
 def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str) -> list[tuple[str, str]]:
-    """Return (label, sentences) of the main results."""
+    """Return the main results of a run of two classes as pairs of a label and sentences."""
     run, (compared, advice) = report.run, _beside_baselines(report, rows)
     sentences = [
         ("Other models", compared),
@@ -195,7 +209,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str) -> list[tuple
 
 
 def _beside_baselines(report: Report, rows: str) -> tuple[str, str]:
-    """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
+    """Compare the model with the best baseline by both metrics, and say what to try if a baseline is better."""
     compared, better, grid, advice = [], False, [], ""
     tested = [other for other in report.run.get("baselines", ()) if other["differences"]]
     for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
@@ -217,7 +231,7 @@ def _beside_baselines(report: Report, rows: str) -> tuple[str, str]:
     if grid:
         command = f"aucdist cv {config} --set metric=average_precision --set 'grid={{{', '.join(grid)}}}'"
         advice = f"To look for a better model that can still be read, run `{command}`. "
-    # the configuration has the value of lam, and with it no other value would be tried
+    # The configuration has a value of lam. While it is there, no other value would be tried.
     command = f"{report.command} {config} --set model.features=auto --set model.lam=null"
     advice += f"If nobody has to read it, take what ranks best: run `{command}`, which also tries trees."
     return " ".join(compared), advice
@@ -236,7 +250,7 @@ def _population_text(report: Report) -> str:
 
 
 def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
-    """Return the SVG of each figure for which there is data."""
+    """Return the SVG of each figure that the data allow."""
     assert report.history is not None
     passes = report.history["passes"].to_numpy(float)
     history = report.history.iloc[plots.thin(passes, passes)]
@@ -281,10 +295,10 @@ def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
 
 
 def _decision(report: Report, shown: ScoreCounts, rows: str) -> Json:
-    """Return the confusion matrix of the rows, its rates, and the intervals of some of them."""
+    """Return the confusion matrix of the rows, its rates, and intervals of some of the rates."""
     table, ends = decisions.confusion(shown, report.threshold), {}
     alerts = table["tp"] + table["fp"]
-    if rows == "test" and not shown.weighted:  # on the rows that set the threshold, intervals would be too short
+    if rows == "test" and not shown.weighted:  # on rows that set the threshold, intervals would be too narrow
         point = decisions.operating_point(shown, report.threshold)
         ends = {
             "recall": (point.recall.low, point.recall.high),
@@ -306,7 +320,7 @@ def _decision(report: Report, shown: ScoreCounts, rows: str) -> Json:
 
 
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
-    """Return the table of thresholds: rates for some shares of flagged rows, and at the threshold of the model."""
+    """Return the table of thresholds: the rates at several shares of flagged rows, and at the model's own threshold."""
     cost = report.run.get("operating_point", {}).get("target", {}).get("cost")
     if cost and decisions.Costs(**cost).differ_by_row:
         cost = None  # the counts do not contain the costs of single rows
@@ -333,7 +347,7 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
     return rows
 
 
-# ---- of several classes --------------------------------------------------------------------------------------------------------
+# ---- several classes -----------------------------------------------------------------------------------------------------------
 
 
 def _several(report: Report) -> Json:
@@ -348,7 +362,7 @@ def _several(report: Report) -> Json:
         table = report.confusions[np.ix_(order, order)]
         shares = table / np.array([[max(rows[k]["test_pos"], 1)] for k in order])
         wrong = shares - np.diag(np.diag(shares))
-        # a row may have both of two topics, and then neither prediction is wrong
+        # A row may have both of two topics. Then neither prediction would be wrong.
         largest = [] if run["topics"] else np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES].tolist()
         places = (divmod(place, len(names)) for place in largest)
         confusions = {
@@ -367,7 +381,7 @@ def _several(report: Report) -> Json:
 
 
 def _roc_pairs(counts: ScoreCounts) -> list[tuple[float, float]]:
-    """Return points of the ROC curve; none if one side has no rows."""
+    """Return points of the ROC curve. There are none if one side has no rows."""
     if counts.n_pos == 0 or counts.n_neg == 0:
         return []
     fpr, tpr = plots.thinned(*ranking.roc_curve(counts), CURVE_POINTS)

@@ -1,4 +1,4 @@
-"""Sections of the page of a run: the search that chose the parameters, and the shapes and points of an additive model."""
+"""Make sections of the page of a run: the search that chose the parameters, and the shapes and points of an additive model."""
 
 import itertools
 import math
@@ -45,11 +45,12 @@ def search_section(search: Json) -> Json:
     Returns
     -------
     dict
-        ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first.
+        ``result``: the search itself. ``figure``: the picture, or None. ``table``: the rows of the table. ``classes``: the
+        results of the classes, the worst first.
     """
     table = search["table"]
     metric, rows = find_metric(search["metric"]), table
-    if len(rows) > MAX_ROWS:  # those with the best means
+    if len(rows) > MAX_ROWS:  # the settings with the best means are shown
         rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -metric.sign * row["mean"])[:MAX_ROWS]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
     return {
@@ -87,7 +88,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
     return plots.inline_svg("path", f"{heading} against {name}", search_verdict(search), draw)
 
 
-# ---- an additive model: a step plot for each feature, heat maps of interactions, and the points ---------------------------
+# ---- an additive model: a step plot of each feature, heat maps of interactions, and the points ----------------------------
 
 
 def additive_section(
@@ -98,20 +99,20 @@ def additive_section(
     n_halves: int | None,
     n_rows: int,
 ) -> Json:
-    """Return the variables of the section: ranking, figures of shapes and of interactions, points of the shapes.
+    """Return the variables of the section of an additive model: the ranking, the figures, and the points.
 
-    ``pair_points`` has the fewest and the most points that each interaction adds to those of the shapes.
+    ``pair_points`` has the smallest and the largest number of points that each interaction adds to those of the shapes.
 
     Parameters
     ----------
     parts : object
-        The model taken apart (`aucdist.maps.explain`).
+        The shapes and interactions of the model, as `aucdist.maps.explain` returns them.
     schema : Schema
-        The names of the features. The categories of a column are one figure, if no shape has a band or a direction.
+        The names of the features. The categories of a column share one figure if no shape has a band or a direction.
     directions : ndarray of shape (n_features,), or None
         +1 where the score may only rise in a feature, -1 where it may only fall.
     bands : sequence of tuple (ndarray, ndarray) or None
-        The lowest and the highest value of other fits in each bin of each shape.
+        For each shape, the lowest and the highest value in each bin among other fits.
     n_halves : int or None
         The number of fits, each to a half of the training rows.
     n_rows : int
@@ -169,9 +170,9 @@ def additive_section(
 
 
 def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[Panel]:
-    """Return the columns that change the score, the widest spread first."""
+    """Return the columns that change the score. Those with the widest spread come first."""
     column_of = {name: (name, "") for name in features} | category_features(categories)
-    columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each, with the category of a 0/1 feature
+    columns: dict[str, list[tuple[str, Any]]] = {}  # the shapes of each column, with the category of a 0/1 feature
     for shape in shapes:
         column, value = column_of[features[shape.feature]]
         columns.setdefault(column, []).append((value, shape))
@@ -179,7 +180,7 @@ def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[
     for name, members in columns.items():
         (_, shape), *_ = members
         spread, cells = shape.spread, cells_of(shape)
-        if name in categories:  # a row adds all shapes: one at 1, the others at 0
+        if name in categories:  # A row adds the values of all shapes of the column: one at 1, and the others at 0.
             absent = sum(shape.values[0] for _, shape in members)
             cells = [(value, s.shares[-1], absent + (s.values[-1] - s.values[0])) for value, s in members]
             rest = 1.0 - sum(share for _, share, _ in cells)
@@ -193,7 +194,7 @@ def _panels(shapes: Sequence[Any], features: Sequence[str], categories: Mapping[
 def cells_of(shape: Any) -> list[tuple[Any, float, float]]:
     """Return the cells of a shape."""
     edges = np.array([shape.extremes[0], *shape.edges, shape.extremes[1]])
-    edges[np.abs(edges) < 1e-12 * np.abs(shape.edges).max(initial=0.0)] = 0.0  # what scaling made of 0
+    edges[np.abs(edges) < 1e-12 * np.abs(shape.edges).max(initial=0.0)] = 0.0  # scaling has rounded these edges at 0
     values = list(itertools.pairwise(edges.tolist()))
     if shape.distinct:
         values = [(mean, mean) for mean in shape.means]
@@ -202,7 +203,10 @@ def cells_of(shape: Any) -> list[tuple[Any, float, float]]:
 
 
 def point_lines(columns: Sequence[Panel], scale: float) -> list[Any]:
-    """Return lines of column, values, points and share; neighbouring bins, or categories, with equal points are one line."""
+    """Return the lines of the table of points: column, values, points and share of the rows.
+
+    Neighbouring bins with equal points share one line, and so do categories.
+    """
     lines = []
     for name, _, _, cells in columns:
         low = min(adds for *_, adds in cells)
@@ -216,7 +220,7 @@ def point_lines(columns: Sequence[Panel], scale: float) -> list[Any]:
 
 
 def shape_text(shape: Any) -> str:
-    """Describe the figure of a shape as text for screen readers."""
+    """Describe the figure of a shape for screen readers."""
     ends = _ends_text(shape.values)
     return ends if shape.missing is None else f"{ends}; {number_text(shape.missing)} where the value is missing"
 
@@ -229,23 +233,25 @@ def shape_plot(
     axes: Any, shape: Any, name: str, reach: float, band: tuple[np.ndarray, np.ndarray] | None = None,
     n_rows: float = math.inf,
 ) -> None:  # fmt: skip
-    """Plot a feature's contribution as steps in the feature's units, with the rows' histogram beneath.
+    """Plot what a feature adds to the score as steps in the feature's units, with the histogram of the rows beneath.
 
     Parameters
     ----------
     axes : object
-        Ours, or those of matplotlib.
+        The axes to draw into: `aucdist.report.svg.Axes`, or those of matplotlib.
     shape : object
+        The shape to plot.
     name : str
+        The name of the feature.
     reach : float
-        The largest absolute contribution of any feature: all plots have one scale.
+        The largest absolute contribution of any feature, so that all plots have the same scale.
     band : tuple (ndarray, ndarray), optional
-        The lowest and the highest contribution of other fits in each bin.
+        The lowest and the highest contribution in each bin among other fits.
     n_rows : float, default=math.inf
-        The number of training rows, where steps with few of them are to be thin.
+        The number of training rows. If it is finite, steps with few rows are drawn thin.
     """
     low, edges, ends = -1.08 * reach, shape.edges, shape.extremes
-    # an older model does not know its ends: the mean of an outer bin is then in its middle
+    # Older models do not store the ends of the outer bins. The mean of an outer bin is then drawn in its middle.
     if shape.distinct or np.abs(ends).max() > 1e308:
         with np.errstate(over="ignore"):
             ends = 2.0 * shape.means[[0, -1]] - edges[[0, -1]]
@@ -263,7 +269,7 @@ def shape_plot(
     if band is not None:
         axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2)
     axes.stairs(shape.values, ends, color=POS, linewidth=0.7)
-    # the rows with a missing value count as well
+    # Rows with a missing value count as well.
     axes.stairs(np.where(shape.shares < FEW_ROWS / n_rows, np.nan, shape.values), ends, color=POS)
     if shape.missing is not None:
         axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
@@ -271,7 +277,7 @@ def shape_plot(
 
 
 def _ticks(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the positions of at most six values, and texts that have enough digits to distinguish them."""
+    """Return the positions of at most six values, and texts with enough digits to distinguish them."""
     values = np.where(np.abs(values) < 1e-12 * np.abs(values).max(), 0.0, values)
     at = np.arange(0, len(values), max(1, -(-len(values) // 6)))
     shown = values[at].tolist()
@@ -287,12 +293,15 @@ def interaction_plot(
     Parameters
     ----------
     axes : object
+        The axes to draw into.
     interaction : object
+        The interaction to plot.
     names : sequence of str
+        The names of the features.
     distinct : mapping of str to ndarray
         The values of each feature whose bins have one value each.
     reach : float
-        The largest absolute contribution of any interaction: all heat maps have one scale of colours.
+        The largest absolute contribution of any interaction, so that all heat maps have the same scale of colours.
     """
     for (row, column), value in np.ndenumerate(interaction.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])

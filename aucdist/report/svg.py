@@ -1,7 +1,8 @@
-"""Figures as SVG, which takes its colours and its font from the page.
+"""Draw figures as SVG, which takes its colours and its font from the page.
 
-Importing matplotlib and drawing a page with it would take longer than most fits. `stairs`, `plot`, `axhline` and `set` of `Axes`
-are as in matplotlib, because `plot_shapes` of the estimators draws the same figures with matplotlib; the rest is ours.
+Importing matplotlib and drawing a page with it would take longer than most fits. The methods `stairs`, `plot`, `axhline` and
+`set` of `Axes` work as in matplotlib, because `plot_shapes` of the estimators draws the same figures with matplotlib. The other
+methods exist only here.
 """
 
 import html
@@ -47,7 +48,7 @@ class Axis:
         self.ticks: Sequence[float] = ()
         self.ticklabels: Sequence[str] = ()
         self.seen: list[np.ndarray] = []
-        self.first, self.last = 0.0, 1.0  # the ends in points of the picture, which `Axes.render` sets
+        self.first, self.last = 0.0, 1.0  # the positions of the ends in points; `Axes.render` sets them
 
     @property
     def log(self) -> bool:
@@ -56,13 +57,14 @@ class Axis:
 
     def _scaled(self, values: Any) -> np.ndarray:
         values = np.asarray(values, dtype=float)
-        # on a log axis, values that are not positive lie below the picture
+        # On a log axis, values that are not positive lie below the picture.
         return np.log10(np.maximum(values, 1e-300)) if self.log else values
 
     def settle(self) -> None:
         """Choose the ends that were not set or are not finite, with a small margin around the data, and keep them distinct.
 
-        Here and below, differences are those of halves, because the range of float64 is not itself a float64.
+        Here and below, a difference is computed as the difference of halves, because the range of float64 does not fit into a
+        float64.
         """
         values = np.concatenate([np.ravel(part) for part in self.seen] or [np.zeros(0)])
         values = self._scaled(values[np.isfinite(values) & ((values > 0) | (not self.log))])
@@ -84,7 +86,7 @@ class Axis:
         return np.atleast_1d(self.first + (self.last - self.first) * np.clip(share, -9, 9))
 
     def grid(self) -> Sequence[tuple[float, str]]:
-        """Return the values of the grid lines, and their labels."""
+        """Return the values of the grid lines and their labels."""
         if self.ticks:
             return list(zip(self.ticks, self.ticklabels, strict=True))
         low, high = self.start, self.end
@@ -110,7 +112,7 @@ class Axes:
         self._legend: list[tuple[str, str]] = []
 
     def set(self, **values: Any) -> None:
-        """Set the labels, limits, scales and ticks of the axes: xlabel, xlim, xscale, xticks, xticklabels and the same of y."""
+        """Set labels, limits, scales and ticks: xlabel, xlim, xscale, xticks, xticklabels, and the same for y."""
         for key, value in values.items():
             axis = self.x if key[0] == "x" else self.y
             if key[1:] == "lim":
@@ -121,7 +123,7 @@ class Axes:
     def plot(
         self, x: Any, y: Any, style: str = "-", *, color: str, label: str = "", linewidth: float = 1.8, markersize: float = 4.0
     ) -> None:  # fmt: skip
-        """Draw a line through points, marks at the points, or both, by the style: for example "--", "o" or "o-"."""
+        """Draw a line through points, marks at the points, or both. The style is, for example, "--", "o" or "o-"."""
         marker, line = MARKERS.get(style[0]), style.lstrip("".join(MARKERS))
         stroke = f' fill="none" stroke="{color}" stroke-width="{linewidth:g}"{DASHES.get(line, "")}'
         mark = f'<path transform="translate({{:.1f}} {{:.1f}}) scale({markersize / 2:g})" d="M0,0{marker}" fill="{color}"/>'
@@ -150,7 +152,7 @@ class Axes:
         self.fill(np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]]), **look)
 
     def stairs(self, values: Any, edges: Any, *, baseline: Any = None, fill: bool = False, **look: Any) -> None:
-        """Draw a value for each interval between edges: as a line of steps, or filled down to a baseline."""
+        """Draw one value for each interval between edges, as a line of steps or as an area down to a baseline."""
         x, y = np.repeat(edges, 2)[1:-1], np.repeat(values, 2)
         if fill:
             self.fill_between(x, np.repeat(np.broadcast_to(baseline, np.shape(values)), 2), y, **look)
@@ -160,11 +162,11 @@ class Axes:
         self.plot(x, y, **look)
 
     def axhline(self, y: float, **look: Any) -> None:
-        """Draw a horizontal line from one end to the other."""
+        """Draw a horizontal line over the whole width."""
         self.plot([-np.inf, np.inf], [y, y], "--", linewidth=1, **look)
 
     def axvline(self, x: float, style: str = "-.", **look: Any) -> None:
-        """Draw a vertical line from one end to the other."""
+        """Draw a vertical line over the whole height."""
         self.plot([x, x], [-np.inf, np.inf], style, linewidth=1, **look)
 
     def note(self, text: str) -> None:
@@ -184,9 +186,9 @@ class Axes:
         Parameters
         ----------
         name : str
-            Unique on the page.
+            A name that is unique on the page.
         height : float
-            The least height; a long legend needs more.
+            The smallest height. A long legend increases it.
         """
         x, y = self.x, self.y
         x.settle()
@@ -199,10 +201,10 @@ class Axes:
         x.first = max(x.first, crowded * (4 + 0.77 * widest))
         foot = 34 + crowded * 0.6 * widest
         y.last = below + 8
-        y.first = max(height - foot, y.last + 110)  # a long legend makes the picture grow
+        y.first = max(height - foot, y.last + 110)  # the picture grows with a long legend
         height = y.first + foot
         grid, texts = f"M{x.first:.1f},{y.last:.1f}V{y.first:.1f}H{x.last:.1f}", []
-        end = -math.inf  # of the label before: one that would reach into it is left out
+        end = -math.inf  # The end of the label before. A label that would overlap with it is left out.
         for value, text in across:
             at, half = float(x.place(value)[0]), SIZE / 2 if crowded else _width(text) / 2
             if x.first - 0.1 <= at <= x.last + 0.1:
@@ -229,7 +231,7 @@ class Axes:
 
 
 def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
-    """Return the legend in as many lines as necessary, and the position of its end."""
+    """Lay out the legend in as many lines as necessary, and return it with the position of its lower end."""
     drawn, at, line = "", 0.0, 0
     for sample, label in entries:
         label = _short(label, WIDTH - 27 * bool(sample))
@@ -245,7 +247,7 @@ def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", turn: int = 0, colour: str = MUTED) -> str:
     turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
-    if anchor == "middle" and not turn:  # the number at the last line of the grid may be longer than the margin
+    if anchor == "middle" and not turn:  # the label of the last grid line may be wider than the margin
         x = min(max(x, _width(text) / 2), WIDTH - _width(text) / 2)
     look = f'text-anchor="{anchor}" fill="{colour}"{turned}'
     return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{html.escape(text)}</text>' if text else ""
@@ -268,13 +270,13 @@ def _short(text: str, room: float) -> str:
 
 
 def grid_text(value: float, digits: int) -> str:
-    """Return a number with significant digits, and from one to 1e15 without an exponent."""
+    """Return a number with significant digits. Numbers from 1 to 1e15 have no exponent."""
     text = number_text(value, digits)
     return f"{value:.0f}" if "e" in text and 1 <= abs(value) < 1e15 else text
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
-    """Return the line through points, which breaks where one is unknown."""
+    """Return the line through points as an SVG path. The line is interrupted where a value is unknown."""
     drawn, pen = [], "M"
     for at, height in zip(x.tolist(), y.tolist(), strict=True):
         known = math.isfinite(at) and math.isfinite(height)

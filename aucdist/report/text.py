@@ -1,4 +1,4 @@
-"""Numbers and results formatted as text, for the terminal, Prefect and the pages, and pages from templates.
+"""Format numbers and results as text for the terminal, Prefect and the pages, and render pages from templates.
 
 A page is one self-contained HTML file, without scripts and external resources.
 """
@@ -49,7 +49,7 @@ GUARANTEES = {
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
-    """Return (label, value) for the summary table of a run, of two classes or of several.
+    """Return the labels and values of the summary table of a run, of two classes or of several.
 
     Parameters
     ----------
@@ -110,14 +110,17 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
 
 
 def _rows_text(run: Json, part: str) -> str:
-    """Return how many rows there are, and how many of them are positive. `part`: what the keys of the counts begin with."""
+    """Describe how many rows there are, and how many of them are positive.
+
+    `part` is the prefix of the keys of the counts, such as ``train``.
+    """
     n_pos, n_neg = run[f"{part}_pos"], run[f"{part}_neg"]
     n_rows = n_pos + n_neg
     return f"{counted(n_rows, 'row')}, {n_pos:,} positive ({percent_text(n_pos / n_rows)})"
 
 
 def group_rows(groups: Json) -> list[tuple[str, str]]:
-    """Return (label, value) for the groups of a run: how many have pairs, and the metrics of those of the test rows.
+    """Return the labels and values that describe the groups of a run: how many have pairs, and the metrics within test groups.
 
     Parameters
     ----------
@@ -139,7 +142,7 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
 
 
 def target_text(target: Json) -> str:
-    """Describe the target of an operating point, as words after "The threshold was set for"."""
+    """Describe the target of an operating point, in words that follow "The threshold was set for"."""
     name, value = _rate_and_limit(target)
     if "per" in target:
         return f"at most {number_text(value)} alert{'s' * (value != 1)} {'a' if target['per'] == 'day' else 'in'} {target['per']}"
@@ -151,20 +154,23 @@ def target_text(target: Json) -> str:
 
 
 def _rate_and_limit(target: Json) -> tuple[str, Any]:
-    """Return the name and the value of a target."""
+    """Return the name of the rate that has a target, and the value of the target."""
     return next((name, value) for name, value in target.items() if name not in ("per", "confidence"))
 
 
 def set_for_text(point: Json) -> str:
-    """Describe in a sentence what a threshold was set for, and on which rows. `point`: as for `point_rows`."""
+    """Describe in a sentence what a threshold was set for, and on which rows.
+
+    `point` is the ``operating_point`` of a run, see `point_rows`.
+    """
     return f"The threshold was set for {target_text(point['target'])}, on {SET_ON[set_on_of(point)]}."
 
 
 def _beside_target(point: Json) -> str:
-    """Return how the rate that has a target compares with it on the test rows, in sentences.
+    """Describe how the rate on the test rows compares with its target, in sentences.
 
-    It is empty where nothing can be said: of costs, without an alert, and if other rows were measured or the test rows set the
-    threshold. `point`: as for `point_rows`.
+    The text is empty where no comparison is possible: if the target is a cost, if no row is flagged, if other rows were
+    measured, or if the test rows set the threshold. `point` is the ``operating_point`` of a run, see `point_rows`.
     """
     (name, limit), set_on = _rate_and_limit(point["target"]), set_on_of(point)
     per, by_day, share = point["target"].get("per", "1 rows"), point.get("alerts_per_day"), point["alerts"]["value"]
@@ -195,7 +201,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     Parameters
     ----------
     classes : sequence of dict
-        ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
+        ``classes`` of the object that ``aucdist train --json`` prints. Each has an ``operating_point``.
     """
     points = [row["operating_point"] for row in classes]
     recalls, kept = [point["recall"]["value"] for point in points], ""
@@ -213,7 +219,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 
 
 def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
-    """Return (label, text) for a threshold: its result, how it was set, and other models with the same number of alerts.
+    """Return labels and texts about a threshold: its result, how it was set, and other models with the same number of alerts.
 
     Parameters
     ----------
@@ -226,7 +232,7 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
     flagged = f"{share} of the {rows} rows"
     right = missed = others = costs = ""
-    if "n_pos" in point:  # rows without weights, of a run of this version
+    if "n_pos" in point:  # The rows have no weights, and the run was made by this version.
         n_alerts, n_pos = point["n_alerts"], point["n_pos"]
         n_right = round(point["recall"]["value"] * n_pos)
         a_day = f", {number_text(point['alerts_per_day'])} a day" if "alerts_per_day" in point else ""
@@ -241,7 +247,8 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
             for row in baselines:
                 name, n_found = row["name"], round(row["rates"]["recall"] * n_pos)
                 others += f". {name[0].upper()}{name[1:]} finds {n_found:,}, which is {_more_text(n_found - n_right)}"
-                if test := row["differences"].get("recall"):  # whole rows, and no interval gets narrower
+                # Rounded outwards to whole rows, so that the interval gets no narrower.
+                if test := row["differences"].get("recall"):
                     ends = math.floor(n_pos * test["low"] + 1e-6), math.ceil(n_pos * test["high"] - 1e-6)
                     others += f" (95 % interval: {' to '.join(map(_more_text, ends))})"
             others += ". A difference may be chance if its interval contains 0."
@@ -270,7 +277,10 @@ def _more_text(n: int) -> str:
 
 
 def guarantee_text(point: Json) -> str:
-    """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
+    """Describe the guarantee of a threshold in a sentence. The text is empty if no guarantee was requested.
+
+    `point` is the ``operating_point`` of a run, see `point_rows`.
+    """
     if not (guarantee := point.get("guarantee")):
         return ""
     goal, (noun, bound) = target_text({guarantee["metric"]: guarantee["target"]}), GUARANTEES[guarantee["metric"]]
@@ -289,13 +299,13 @@ def guarantee_text(point: Json) -> str:
         if NOT_CHANCE in _beside_target(point):
             text += f" The test rows contradict it: new rows are not drawn like the {known} rows. Do not rely on this guarantee."
         return text
-    share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
+    share = guarantee["guaranteed"]  # rounded in the direction in which the guarantee still holds
     best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
     return f"No threshold can guarantee {goal} with {sure}, given {rows}. The best guarantee is a {noun} of at {bound} {best} %."
 
 
 def set_on_of(point: Json) -> str:
-    """Return the rows that set a threshold; older runs say only whether they were out of fold."""
+    """Return the name of the rows that set a threshold. Older runs only say whether the scores were out of fold."""
     return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
 
 
@@ -305,7 +315,7 @@ def search_verdict(search: Json) -> str:
     Parameters
     ----------
     search : dict
-        The object that ``aucdist cv --json`` prints.
+        The object that ``aucdist cv --json`` prints, or ``search`` of a run.
     """
     from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
 
@@ -321,7 +331,10 @@ def search_verdict(search: Json) -> str:
 
 
 def objectives_text(run: Json) -> str:
-    """Bound in a sentence how far the objectives of several classes are above their minima. `run`: as for `summary_rows`."""
+    """Describe in a sentence how far the objectives of several classes can be above their minima.
+
+    `run` is the object that ``aucdist train --json`` prints.
+    """
     proved = [excess for row in run["classes"] if (excess := proved_excess(row["certificate"])) is not None]
     if not proved:
         return f"The training objectives are {NOT_BOUNDED}."
@@ -333,13 +346,13 @@ def objectives_text(run: Json) -> str:
 
 
 def directions_text(free: Json) -> str:
-    """Describe the cost of monotonic constraints in a sentence.
+    """Describe in a sentence what monotonic constraints cost.
 
     Parameters
     ----------
     free : dict
-        ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of the
-        model.
+        ``objective``, ``train_auc`` and ``test_auc`` (or None) of a fit without constraints, and ``monotone`` with the same
+        values of the model.
     """
     monotone = free["monotone"]
     less = 100.0 * (1.0 - free["objective"] / monotone["objective"]) if monotone["objective"] > 0.0 else 0.0
@@ -359,13 +372,15 @@ def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str 
     Parameters
     ----------
     metric : str
+        The name of the metric.
     names : tuple (str, str)
-        Of the models; the difference is the first minus the second.
+        The names of the models. The difference is the metric of the first minus that of the second.
     test : dict
         ``value``, ``low`` and ``high`` of the difference.
     p : str, default=""
-        What follows the interval.
+        A text that follows the interval, such as the p-value.
     significant : bool
+        Whether the difference is significant.
     """
     value, ends = test["value"], (test["low"], test["high"])
     if value == 0:
@@ -384,12 +399,12 @@ def _rate_text(rate: Json) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Return a text in which no line breaks between a number and its sign."""
+    """Return a text in which lines do not break between a number and its unit."""
     return text.replace(" %", "\u00a0%")
 
 
 def _with_code(sentence: str) -> Any:
-    """Return a sentence as HTML, where text in backticks becomes code."""
+    """Return a sentence as HTML. Text in backticks becomes code."""
     markupsafe = load_optional("markupsafe")
     return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(_unbroken(sentence)))))
 
@@ -416,11 +431,12 @@ def render_template(template: Path, **values: Any) -> str:
     Parameters
     ----------
     template : Path
-        An HTML template, which may extend ``base.html`` of this folder.
+        An HTML template. It may extend ``base.html`` of this folder.
     **values : object
+        The variables of the template.
     """
     page = _environment(template.parent).get_template(template.name).render(**values)
-    # names of files and features may contain lone surrogates, which have no UTF-8 encoding
+    # Names of files and features may contain lone surrogates, which UTF-8 cannot encode.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The page of a watch: small multiples over all batches."""
+"""Write the page of a watch, with small charts over all batches."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ CLASS_ALARMS = {"score": "class score", "macro_auc": "class auc"}
 
 
 def alarm_text(alarm: Json) -> str:
-    """Describe an alarm in a sentence without a full stop."""
+    """Describe an alarm in a sentence that has no full stop."""
     if alarm["what"] in ("new", "unreadable"):
         return ALARM_TEXTS[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
@@ -70,8 +70,10 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
     Parameters
     ----------
     title : str
+        The title of the page.
     records : sequence of dict
-        The records of the batches, the first one first, each with ``performance``, None without labels.
+        The records of the batches in the order in which they were watched. ``performance`` of a record has the metrics of its
+        labelled rows, or is None without labels.
     """
     psi = [record["comparison"]["score"]["psi"] for record in records]
     several = any("scores" in record["comparison"] for record in records)
@@ -86,7 +88,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
             {alarm["what"] for alarm in record["comparison"]["alarms"] if alarm["column"] == name} for record in records
         ]
         features.append(_series(name, f"{values[-1] or 0.0:.3f}", values, raised, MIN_PSI))
-    # first the columns with an alarm in the last four batches, then those with the largest drift
+    # The columns with an alarm in the last four batches come first, and then those with the largest drift.
     features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
     return render_template(
         Path(__file__).with_name("watch.html"),
@@ -127,7 +129,7 @@ def _sentences(records: Sequence[Json]) -> list[str]:
 
 
 def _alarms(record: Json) -> list[Json]:
-    """Return the alarms of a batch: first those about the labels, which say whether the model still ranks."""
+    """Return the alarms of a batch. Those about the labels come first, because they say whether the model still ranks well."""
     parts = (record["performance"] or {"alarms": []})["alarms"], record["comparison"]["alarms"]
     return [alarm for part in parts for alarm in sorted(part, key=lambda alarm: (alarm["p"], -alarm["value"]))]
 
@@ -141,28 +143,37 @@ def _alarmed(records: Sequence[Json], subject: str) -> list[bool]:
 def _series(
     name: str, last: str, values: Sequence[float | None], alarmed: Sequence[object], least: float | None
 ) -> Json:
-    """Return the picture of a series, from 0 to its largest value or to twice the alarm threshold.
+    """Return the chart of a series.
+
+    It starts at 0 and ends at the largest value, or at twice the alarm threshold if that is larger.
 
     Parameters
     ----------
     name : str
+        The name of the series.
     last : str
+        The last value as text.
     values : sequence of float or None
+        The value of each batch; None where there is none.
     alarmed : sequence
-        Whether each value raised an alarm; of a feature, what the alarms are about.
+        For each batch, whether the value raised an alarm. For a feature, it is what the alarm is about.
     least : float or None
+        The threshold of an alarm; None if there is none.
     """
     high = max([*(v for v in values if v is not None), 2.0 * (least or 0.005)])
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
 def _values(name: str, records: Sequence[Json], part: str = "performance") -> list[Json | None]:
-    """Return a metric of each batch with its interval, or that of the test rows of the run; None if there is none."""
+    """Return the interval of a metric for each batch; None where there is none.
+
+    `part` selects the labelled rows of the batch, or the test rows of the run.
+    """
     return [(record.get(part) or {}).get("metrics", {}).get(name) for record in records]
 
 
 def _metric(name: str, records: Sequence[Json]) -> Json:
-    """Return the picture of a metric: its intervals, and those on the test rows."""
+    """Return the chart of a metric, with its intervals on the batches and on the test rows of the run."""
     values = _values(name, records)
     on_test_rows = _values(name, [record["performance"] or {} for record in records], "on_test_rows")
     shown = [v for v in [*values, *on_test_rows] if v]
