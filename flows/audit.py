@@ -1,6 +1,6 @@
 """`aucdist audit`: write a page and a JSON file of evidence about a run, or repeat the run and compare digests.
 
-The headings are those of articles 11 to 15 of the EU's AI Act (Regulation 2024/1689), where a reviewer looks for them. The page
+The headings are those of articles 11 to 15 of the EU's AI Act (Regulation 2024/1689), because reviewers look for them. The page
 does not claim conformity.
 """
 
@@ -49,14 +49,14 @@ class AuditConfig(Strict):
 
 
 def audit(config: AuditConfig, observer: RunObserver) -> Json:
-    """Write the page and the JSON file of a run, or with `verify` train again.
+    """Write the page and the JSON file of a run. With `verify`, train again and compare the digests instead.
 
     Raises
     ------
     InputError
-        If there is no such run of two classes.
+        If there is no such run, or it is not of two classes.
     RunError
-        If the repeated run is another one.
+        If the repeated run gives other results.
     """
     run = config.run.rstrip("/")
     about = read_metrics(run)
@@ -119,14 +119,14 @@ def audit_lines(result: Json) -> list[str]:
     return [*map(": ".join, _verdict(result)), f"written: {result['page']} and {result['json']}"]
 
 
-# ---- the same result again -----------------------------------------------------------------------------------------------------
+# ---- repeating a run -----------------------------------------------------------------------------------------------------------
 
 
 def digests_of_run(run: str, about: Json) -> dict[str, str]:
     """Return the SHA-256 digests of the results of a run: the weights, the rest of the model, and the test scores."""
     content = json.loads(files_of_model(f"{run}/model")[MODEL_FILE])
     model = {key: content[key] for key in ("schema", "preprocessor", "reading")}
-    # if the threshold was changed, scores and calibration were shifted, which rounds once more
+    # If the threshold was changed, scores and calibration were shifted, which has rounded them once more.
     shifted = "threshold_of" in about
     model["classes"] = [
         {key: entry[key] for key in ("intercept", "spread", *(() if shifted else ("probability",)))}
@@ -172,7 +172,13 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
 
 
 def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
-    """Compare the probabilities of test rows with their labels, overall and in bands; None if there are no probabilities."""
+    """Compare the probabilities of test rows with their labels, over all rows and in bands of probability.
+
+    Returns
+    -------
+    dict or None
+        None if the model has no probabilities.
+    """
     if model.probability is None:
         return None
     p = model.probability(test["score"].to_numpy())[:, 1]
@@ -187,23 +193,26 @@ def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
 
 
 def _metrics(rows: pd.DataFrame) -> Json:
-    """Return the metrics of a group of test rows with 95 % intervals. Metrics that need the other class are left out."""
+    """Return the metrics of a group of test rows with 95 % intervals.
+
+    Metrics that need rows of both classes are left out if all rows are of one class.
+    """
     y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
     measured, flagged = drift.performance(y, scores), int((scores > 0).sum())
     alerts = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
     figures: Json = {"rows": len(rows), "positives": measured["n_pos"]}
     for name, metric in measured["metrics"].items():
         figures[name] = {"value": metric["value"], "interval": [metric["low"], metric["high"]]}
-    if not measured["metrics"]:  # rows of one class
+    if not measured["metrics"]:  # all rows are of one class
         figures["recall" if measured["n_pos"] else "fpr"] = alerts
     return figures | {"alerts": alerts}
 
 
 def contributions_of(run: str, model: LinearModel, observer: RunObserver) -> Json:
-    """Return the largest contributions to the alerts among the test rows: columns with a share of at least `LEAST_PART`.
+    """Return the columns that contribute most to the alerts among the test rows: those with a share of at least `LEAST_PART`.
 
-    For each alert, the columns that add more than their mean over the test rows share the sum of these excesses. The rows are
-    read again; ``not_known`` says why nothing is known.
+    For each alert, the share of a column is the amount that it adds beyond its mean over the test rows, divided by the sum of
+    these amounts over all columns. Negative amounts count as 0. The rows are read again. If that fails, ``not_known`` says why.
     """
     try:
         blocks = [block for name, block in rows_of_run(run, observer) if name == "test"]
@@ -230,7 +239,10 @@ def contributions_of(run: str, model: LinearModel, observer: RunObserver) -> Jso
 
 
 def _contributions(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:
-    """Return the contribution of each column to the scores of rows, with its features summed, and the scores."""
+    """Return the contribution of each column to the scores of rows, and the scores.
+
+    The contributions of a column's features are summed.
+    """
     table, schema = model.explain(block.X), model.schema
     scores = table.sum(axis=1)
     column = {schema.feature_names[j]: name for name, features in schema.by_column().items() for j in features}

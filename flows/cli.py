@@ -1,4 +1,7 @@
-"""The command `aucdist`. Its commands are in `commands.toml`: a new one is a model, a function and a table there."""
+"""The command `aucdist`.
+
+Its commands are in `commands.toml`: each one is a pydantic model, a function and a table in that file.
+"""
 
 import gc
 import io
@@ -32,8 +35,9 @@ class Commands(click.Group):
     Parameters
     ----------
     above : str, default=""
-        The name of the group and a blank; empty for `aucdist` itself.
+        The name of the group and a space; empty for `aucdist` itself.
     **options : object
+        Keyword arguments of click.Group.
     """
 
     def __init__(self, above: str = "", **options: Any):
@@ -45,7 +49,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Register the secrets of URLs among the arguments before anything can print them.
 
-        Those of ``--set`` enter when they are parsed as YAML.
+        The secrets in ``--set`` are registered later, when its values are parsed as YAML.
         """
         if self.above:
             return super().parse_args(ctx, args)
@@ -54,14 +58,14 @@ class Commands(click.Group):
         )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of `commands.toml`. A group stands at its first command."""
+        """Return the names in the order of `commands.toml`. A group has the position of its first command."""
         return list(self.sections)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command or a group by its name."""
         if not self.above and cmd_name in GROUPS:
             return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
-        with report_errors(debug=False):  # this imports the command's configuration
+        with report_errors(debug=False):  # this imports the configuration of the command
             if cmd_name not in self.rows:
                 raise unknown("command", cmd_name, self.sections)
             return self.rows[cmd_name].as_click()
@@ -110,7 +114,10 @@ OUR_WORDS = {
 
 
 def _show(error: click.UsageError, file: object = None) -> None:
-    """Write an error in the arguments, which click has noticed, like all other errors; the usage of the command follows."""
+    """Write an error in the arguments, which click has found, in the same form as all other errors.
+
+    The usage of the command follows.
+    """
     text = error.format_message()
     if isinstance(error, click.NoSuchOption) and error.ctx:
         if error.option_name == "--label":
@@ -145,11 +152,11 @@ app = Commands(
 
 
 def _on_sigterm(number: int, frame: object) -> None:
-    raise SystemExit(TERMINATED)  # unwinds, so that unfinished folders are removed and worker processes end
+    raise SystemExit(TERMINATED)  # an exception, so that unfinished folders are removed and worker processes end
 
 
 def _on_sigint(number: int, frame: object) -> None:
-    # silence the errors of workers that lose their scheduler from now on
+    # From now on, workers lose their scheduler. Their errors about it are not of interest.
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     raise KeyboardInterrupt
@@ -157,16 +164,17 @@ def _on_sigint(number: int, frame: object) -> None:
 
 def main() -> None:
     """Run the command."""
-    # Imported modules stay in memory. Searching them for garbage would take a tenth of the time of a short command.
+    # Imported modules stay in memory. With Python's threshold, searching them for garbage would take a tenth of the time of a
+    # short command.
     gc.set_threshold(50_000)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names that the terminal's encoding lacks are escaped
+    if isinstance(sys.stdout, io.TextIOWrapper):  # characters that the terminal's encoding lacks are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
-    # without the path and the line of code that Python adds
+    # Python would add the path and the line of code to a warning.
     warnings.showwarning = lambda message, *_, **__: print_event("warning", str(message))
     signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not if the command was started by nohup
-        # as for SIGTERM, whose handler may first write a checkpoint
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # false if nohup started the command
+        # SIGHUP gets the handler of SIGTERM, which may first write a checkpoint.
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         app.main()

@@ -1,8 +1,8 @@
-"""Commands of `aucdist`. A command is a pydantic model and a function; options, help and output are derived from them.
+"""Commands of `aucdist`. A command is a pydantic model and a function. Options, help and output are derived from them.
 
-A table of `commands.toml` names both. The fields of the model are the arguments and options, as their `Cli` notes say; their
-descriptions are what ``--help`` prints and what the reference of configurations lists. The same model is the parameter of the
-Prefect flow, if the command has one.
+A table of `commands.toml` names both. The fields of the model are the arguments and options, and the `Cli` annotations of the
+fields say how. The descriptions of the fields are printed by ``--help`` and listed in the reference of configurations. The same
+model is the parameter of the Prefect flow, if the command has one.
 """
 
 import copy
@@ -47,29 +47,30 @@ class Command:
     Attributes
     ----------
     name : str
-        The name as typed; for a command in a group, both names with a blank between them.
+        The name as typed. For a command in a group, these are both names, separated by a space.
     section : str
-        The heading below which ``aucdist --help`` lists it.
+        The heading below which ``aucdist --help`` lists the command.
     short : str
-        What ``aucdist --help`` says of it, on one line of a terminal.
+        The text of the command in ``aucdist --help``, which fits on one line of a terminal.
     summary : str
-        The first sentence of its own help, and what follows it.
+        The beginning of the help of the command.
     page : str
-        Its page of the documentation, ``docs/pages/how-to/<page>.md``.
+        The page of the command in the documentation, ``docs/pages/how-to/<page>.md``.
     model : str
-        ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function and
-        the flow get: the configuration of a file that the options name, say.
+        ``module:class`` of the pydantic model. If the class has a method `load`, the function and the flow get its result. An
+        example is the configuration in a file that the options name.
     function : str
         ``module:function`` of the plain function. It takes the configuration and returns what ``--json`` prints. If it has
-        a parameter `observer`, it calls that with stages and their progress.
+        a parameter `observer`, it reports stages and their progress to it.
     lines : str
-        ``module:function`` that makes lines of text, or tables of rich, of what was returned; empty to print nothing.
+        ``module:function`` that converts the result to lines of text or to tables of rich. It is empty if nothing is printed.
     flow : str
-        ``module:function`` of the Prefect flow, which takes the configuration and returns the same; empty if there is none.
+        ``module:function`` of the Prefect flow, which takes the configuration and returns the same result. It is empty if the
+        command has no flow.
     after : str
-        ``module:function`` that gets what was returned when it is printed, and may raise an InputError.
+        ``module:function`` that is called with the result after it was printed, and may raise an InputError.
     more : str
-        The first sentence of its own help, and what follows it.
+        The rest of the help of the command, after `summary`.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Command:
     def run(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
         """Run the command with its options, print the result, and exit.
 
-        The Prefect flow runs if Prefect has an API configured, else the plain function.
+        The Prefect flow runs if an API of Prefect is configured. Otherwise the plain function runs.
         """
         with report_errors(debug):
             from flows.config.cluster import api_configured
@@ -108,8 +109,8 @@ class Command:
             else:
                 for line in resolve_name(self.lines)(result) if self.lines else ():
                     if isinstance(line, str):
-                        click.echo(printable(line))  # so that names from files cannot contain control characters
-                    else:  # a table of rich
+                        click.echo(printable(line))  # names from files may contain control characters
+                    else:  # it is a table of rich
                         from rich.console import Console
 
                         Console().print(line)
@@ -127,9 +128,9 @@ class Command:
 
 
 class ImportedLater(ModuleType):
-    """A module that is imported when one of its attributes is first used.
+    """A module that is imported when one of its attributes is used for the first time.
 
-    scikit-learn imports scipy.stats, which takes half a second of CPU, for a function that few commands reach.
+    scikit-learn imports scipy.stats for a function that few commands call, and the import takes half a second of CPU.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -140,11 +141,11 @@ class ImportedLater(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-# ---- from a model to options, and back ----------------------------------------------------------------------------------
+# ---- options from a pydantic model, and back ----------------------------------------------------------------------------
 
 
 def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
-    """Return the arguments and options of a model: all of its fields that are not hidden."""
+    """Return the arguments and options of a model. Each field that is not hidden becomes one of them."""
     from flows.config.loading import kinds_of
 
     arguments: dict[int, click.Parameter] = {}
@@ -155,7 +156,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
         # Descriptions name the keys of a configuration; here they are options.
         help = re.sub("`(\\w+)`", lambda key: flags.get(key[1], key[0]), field.description or "")
         about: dict[str, Any] = {"help": help, "required": field.is_required()}
-        # the model checks numbers, so that errors about them read like all others
+        # The model checks numbers, so that errors about them read like all other errors.
         about["metavar"] = note.metavar or ("NUMBER" if {int, float} & kinds else None)
         key = "data" if note.data else name
         if note.data:
@@ -178,14 +179,14 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
 
 def flags_of(model: "type[BaseModel]") -> dict[str, str]:
-    """Return the option that gives each field which is not an argument."""
+    """Return the option of each field that is not an argument."""
     return {
         name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.position
     }
 
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
-    """Yield the name, the field and the `Cli` note of each field that the command line can give."""
+    """Yield the name, the field and the `Cli` annotation of each field that can be set on the command line."""
     from flows.config.loading import Cli
 
     for name, field in model.model_fields.items():
@@ -195,14 +196,16 @@ def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
 
 
 def config_from_options(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
-    """Return the configuration of the given options. Other options have the defaults of the model.
+    """Return the configuration of the given options. All other fields have the defaults of the model.
 
     Parameters
     ----------
     model : type
+        The pydantic model of the command.
     where : str
-        The command, as errors name it.
+        The name of the command in errors.
     options : dict
+        The value of each option that was given.
 
     Raises
     ------
@@ -249,7 +252,10 @@ def progress_on_stderr() -> Iterator["RunObserver"]:
 
 
 def quiet_prefect_log(debug: bool) -> None:
-    """Remove tracebacks and messages of the cluster from Prefect's log on stderr. Its server gets the complete records."""
+    """Remove tracebacks and messages of the cluster from Prefect's log on stderr.
+
+    Prefect's server still gets the complete records.
+    """
     for handler in logging.getLogger().handlers if not debug else []:
         handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("distributed"))
 
@@ -268,7 +274,7 @@ def report_errors(debug: bool) -> Iterator[None]:
         yield
         return
     except (click.exceptions.Exit, BrokenPipeError):
-        raise  # a closed output, as after `| head`, ends the command silently
+        raise  # the output was closed, as by `| head`, and the command ends silently
     except KeyboardInterrupt:
         event, text, code = "interrupted", "", INTERRUPTED
     except Exception as e:

@@ -74,7 +74,7 @@ class Run:
 
     @property
     def several(self) -> bool:
-        """Whether each of several classes was fitted against the rest."""
+        """Whether the run has several classes, each fitted against the rest."""
         return "classes" in self.about
 
     @cached_property
@@ -93,7 +93,7 @@ class Run:
         return table_counts(self.table)
 
     def column(self, name: str) -> ndarray | None:
-        """Return the group, grade or cost of each test row; None if the rows have none."""
+        """Return the group, grade or cost of each test row, or None if the rows have none."""
         return self.table[name].to_numpy() if name in self.table else None
 
     def labels(self, name: str) -> ndarray:
@@ -107,11 +107,14 @@ class Run:
         return self.table[f"score {name}" if name else "score"].to_numpy()
 
     def wrong(self, name: str = "") -> ndarray:
-        """Return which rows are predicted wrongly for a class."""
+        """Return whether the prediction of each row is wrong for a class."""
         return (self.score(name) > 0) != (self.labels(name) > 0)
 
     def ranks_like(self, other: "Run") -> bool:
-        """Return whether the scores of another run of two classes are the same, except for the threshold."""
+        """Return whether the scores of another run of two classes are the same up to a constant.
+
+        This is so if only the threshold differs.
+        """
         scores = self.score()
         return bool(np.ptp(scores - other.score()) <= SAME_SCORES * np.abs(scores).max())
 
@@ -197,7 +200,10 @@ def read_run(url: str) -> Run:
 
 
 def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
-    """Refuse runs that cannot be compared: fewer than two, one twice, of different kinds, or with different test rows."""
+    """Raise an InputError if runs cannot be compared.
+
+    This is so if there are fewer than two, if one occurs twice, or if their kinds or their test rows differ.
+    """
     if len(runs) < 2:
         more = f". These have no {METRICS}: {', '.join(skipped)}" if skipped else ""
         raise InputError(f"name two or more run folders; the arguments name {len(runs)}{more}")
@@ -227,7 +233,7 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
 
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     y, areas = runs[0].y, _areas_in_groups(runs)
-    # the costs of wrong decisions on the test rows, if the operating points have costs
+    # The costs of wrong decisions on the test rows are compared if the operating points have costs.
     costs = common_costs([run.about.get("operating_point") for run in runs])
     column = next((values for run in runs if (values := run.column("cost")) is not None), None)
     cost = None if costs is None or (costs.differ_by_row and column is None) else costs.of_rows(y > 0, column)
@@ -303,7 +309,10 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
 def _pair_tests(
     runs: Sequence[Run], test: Callable[[Run, Run, str], Difference], classes: Sequence[str] = ("",)
 ) -> list[Json]:
-    """Return the test of every pair of runs, for each class if there are several. Holm's method corrects for all of them."""
+    """Return the test of every pair of runs, for each class if there are several.
+
+    The p-values of all tests are corrected by Holm's method.
+    """
     tests = [
         ({"class": name} if name else {}) | {"first": a.name, "second": b.name} | asdict(test(a, b, name))
         for name in classes
@@ -313,9 +322,9 @@ def _pair_tests(
 
 
 def _areas_in_groups(runs: Sequence[Run]) -> dict[str, GroupMetric]:
-    """Return the AUC within groups of each run; none if a run has no groups or no group has a pair.
+    """Return the AUC within groups of each run. It is empty if a run has no groups, or if no group has a pair.
 
-    All runs are measured by the groups of the first one, by its grades if it has some, and by what it lets a group weigh.
+    All runs are measured with the groups, the grades and the group weights of the first run.
     """
     if any(run.column("group") is None for run in runs):
         return {}
@@ -331,12 +340,15 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, GroupMetric]:
 
 
 def common_costs(points: Sequence[Json | None]) -> Costs | None:
-    """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
+    """Return the costs that all runs were trained for, according to their operating points.
+
+    None if there are none or if runs differ.
+    """
     costs = [point["target"]["cost"] for point in points if point and "cost" in point["target"]]
     return Costs(**costs[0]) if costs and all(cost == costs[0] for cost in costs) else None
 
 
-# ---- several classes: a paired test for each class, with p-values corrected for all of them ------------------------------------
+# ---- several classes: a paired test for each class, with p-values corrected for all tests --------------------------------------
 
 
 def _compared_classes(runs: Sequence[Run]) -> Json:
@@ -378,14 +390,19 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
     return compared
 
 
-# ---- what tells runs apart ---------------------------------------------------------------------------------------------------
+# ---- names and settings of runs ----------------------------------------------------------------------------------------------
 
 
 def differing_settings(runs: Sequence[Run]) -> list[Json]:
     """Return the settings that differ between runs: ``setting``, and ``values``, a text for each run.
 
-    A feature map is one setting, and so is the operating point. Parameters that a search chose take the place of those that were
-    configured.
+    A feature map counts as one setting, and so does the operating point. Parameters that a search chose replace those of the
+    configuration.
+
+    Returns
+    -------
+    list of dict
+        Each has ``setting``, the name, and ``values``, a text for each run.
     """
     settings = list(map(_run_settings, runs))
     values = {

@@ -1,4 +1,4 @@
-"""The commands about data sets: list, show, fetch and verify them, write them as shards, and simulate rows."""
+"""The commands about data sets: list, show, download and check them, write them as shards, and simulate rows."""
 
 import functools
 from typing import Annotated, Literal
@@ -65,7 +65,7 @@ class VerifyConfig(Strict):
 
 
 def list_data(config: ListConfig) -> Json:
-    """Return the data sets of the catalog by name. A data set is present if it can be read without a network."""
+    """Return the data sets of the catalog by name. A data set is present if it can be read without network access."""
     return {
         name: {
             "format": source.format, "rows": source.rows, "features": source.features, "present": is_present(source),
@@ -114,7 +114,10 @@ def show_lines(result: Json) -> list[str]:
 
 
 def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
-    """Download data sets of the catalog to where they are looked up, and return their files and whether they were downloaded."""
+    """Download data sets of the catalog to the folder in which they are looked up.
+
+    Return their files and which were downloaded.
+    """
     result = {}
     for number, name in enumerate(config.names):
         observer.stage(f"fetch {name}")
@@ -141,7 +144,7 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap) -> list[
     """Read a data set, compare it with its description, and return the faults.
 
     For shards, every hash and every count is compared with the manifest. For other data, the checksum, the rows, the
-    features and the classes are compared with the entry of the catalog, as far as it states them.
+    features and the classes are compared with the entry of the catalog, if it states them.
     """
     try:
         manifest = manifest_of(source)
@@ -155,7 +158,7 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap) -> list[
 
 
 def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:
-    """Return the faults of each data set; see `verify_source`. The observer is called with each data set as a stage."""
+    """Return the faults of each data set, see `verify_source`. Each data set is a stage for the observer."""
     names = config.names or [name for name, source in sorted(catalog().items()) if is_present(source)]
     sources = [source_from_name(name) for name in names]
     faults = {}
@@ -201,7 +204,7 @@ def shard(config: ShardConfig, observer: RunObserver) -> Json:
     Raises
     ------
     InputError
-        If the configuration or the data is wrong. A data set that is at the target then stays as it is.
+        If the configuration or the data is wrong. In this case, a data set at the target is not changed.
     """
     with started(config, "shard-data", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
@@ -242,7 +245,7 @@ def shard_result(manifest: Manifest, seconds: float) -> Json:
 
 
 def shard_lines(result: Json) -> list[str]:
-    """Return what `aucdist shard` and `aucdist simulate` print."""
+    """Return the lines that `aucdist shard` and `aucdist simulate` print."""
     contents = (
         f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
         if "classes" in result
@@ -278,12 +281,12 @@ class SimulateConfig(Strict):
 
 
 def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
-    """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them.
+    """Write simulated rows as shards, and return the same result as `shard`.
 
     Raises
     ------
     InputError
-        Before anything is written, if a local disk has no space for the rows.
+        If a local disk has no space for the rows. This is checked before anything is written.
     """
     simulation = Simulation(**config.model_dump(exclude={"target", "cluster"}))
     stages, url = Stages(observer), absolute(config.target)

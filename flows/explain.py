@@ -1,4 +1,4 @@
-"""Explanations: what each feature adds to the score of each row, printed for a few rows or written for all."""
+"""The command `explain`: what each feature adds to the score of each row, printed for a few rows or written for all."""
 
 from typing import Annotated, Any
 
@@ -127,9 +127,9 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
 
 
 def _rows_to_explain(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame, pd.DataFrame, Json]:
-    """Return the rows to explain, their numbers beside the columns that are copied, and what is said about all of them.
+    """Return the rows to explain, their numbers beside the columns that are copied, their categories, and facts about all rows.
 
-    Before the last come texts of the columns of categories: for the rows that have none of the categories of the training rows.
+    The categories are texts. They are needed for rows that have none of the categories of the training rows.
     """
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
@@ -170,8 +170,8 @@ def _explained(
 ) -> Json:
     """Return the largest contributions to the score of each row, or its reasons, and the reasons that all rows of a queue share.
 
-    Reasons are compared with the most favourable value and the average row. A linear model has no most favourable value of a
-    number, so its reasons compare with the average row alone.
+    Reasons are differences from the most favourable value and from the average row. A linear model has no most favourable value
+    of a number, so its reasons are differences from the average row only.
     """
     shown_rows, values = head.to_dict("records"), list[dict[Any, Any]]()
     categories = category_features(model.schema.categories)
@@ -220,7 +220,7 @@ def _explained(
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:
-    """Return the value of a feature, or the values of the two features of an interaction as a list."""
+    """Return the value of a feature. For an interaction, return the values of its two features as a list."""
     if name in values:
         return values[name]
     for at in range(len(name)):
@@ -231,7 +231,7 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 
 
 def explanation_lines(result: Json) -> list[str]:
-    """Return the lines that `aucdist explain` prints: a paragraph for each row, or the path of the table."""
+    """Return the lines that `aucdist explain` prints. They are a paragraph for each row, or the path of the table."""
     lines = [
         f"{'all' if part['rows'] == result['rows'] else part['rows']} of the {counted(result['rows'], 'row')}: "
         f"{_reasons_text([part])}"

@@ -1,4 +1,4 @@
-"""Exports: a model as a file that another system reads."""
+"""The command `export`: write a model as a file that another system reads."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -101,7 +101,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
         made = make(**{name: options[name] for name in OPTIONS[config.to]})
         facts: Json = {}
         if is_card:
-            # the effect of rounding on the rows of the run, if these can be read
+            # The effect of rounding is computed on the rows of the run, if they can be read.
             try:
                 measured = losses_of_card(model, made, rows_of_run(folder.rpartition("/")[0], observer))
             except InputError as e:
@@ -124,13 +124,13 @@ def export_lines(result: Json) -> list[str]:
 
 def _name_of(folder: str) -> str:
     """Return the name of the run whose model is in a folder."""
-    # not "model" in the run folder, where model.json would be taken as its model
+    # The name "model" is avoided, because model.json in a run folder would be taken for its model.
     run, _, name = absolute(folder).rpartition("/")
     return (name == "model" and run.rpartition("/")[2]) or "model"
 
 
 def rows_of_run(run: str, observer: RunObserver) -> Iterator[tuple[str, Block]]:
-    """Read the rows of a run again, and yield its training and its test rows."""
+    """Read the rows of a run again, and yield its training rows and its test rows."""
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
         raise InputError("the model is not in the folder of a run, whose rows are needed: give the run folder")
     rows = open_source(data_config(run), encode=False).prepare(Workers(), observer, Stages(observer))

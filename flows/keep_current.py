@@ -1,4 +1,4 @@
-"""Keep a model current: train on the newest rows, compare, promote, score and watch."""
+"""Keep a model up to date: train on the newest rows, compare, promote, score and watch."""
 
 from typing import Literal
 
@@ -78,16 +78,17 @@ class KeepCurrentOptions(FileOptions):
 
 
 def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
-    """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
+    """Train on the newest rows, replace the version in use if the condition holds, and score and watch the new rows.
 
-    One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
-    same command does the rest.
+    Only one run at a time can work on a store, and a second one is refused. If a run is killed, a complete version stays in use.
+    The same command then does what is left to do.
 
     Parameters
     ----------
     config : KeepCurrentConfig
+        The configuration.
     observer : RunObserver
-        Is called with stages and their progress.
+        The observer that stages and their progress are reported to.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
     Raises
     ------
     InputError
-        If something in the configuration or the data is wrong, or another run works on the store.
+        If the configuration or the data is wrong, or if another run works on the store.
     """
     store, training = absolute(config.store), config.train
     with s3_as_configured(training, observer), lease(store, f"keep-current {training.name}") as held:
@@ -107,9 +108,9 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
         stages = Stages(observer)
         promotion = stages("promote", promote_if, config, store, trained["run"], held)
         scored = watched = None
-        if config.new:  # score with the version that is now in use
+        if config.new:  # the new rows are scored by the version that is now in use
             version, rows = promotion["version"], fingerprint_of(source_of(config.new))[:8]
-            # a file such as today.parquet has other rows each night, and may meet the same version
+            # A file such as today.parquet has other rows each night, while the version in use may stay the same.
             batch = f"{config.batch or f'{batch_name(config.new)}-{rows}'}-version-{version:05d}"
             output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{version}"
             of_both = {"model": model, "cluster": training.cluster, "s3": training.s3}
@@ -124,7 +125,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
 
 
 def promote_if(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Json:
-    """Promote the run if the condition holds, unless another run has taken over the lease of the store."""
+    """Promote the run if the condition holds, unless another run has taken over the lease of the store in the meantime."""
     held.check()
     asked = config.model_dump(include={"condition", "margin", "metric"})
     return promote_run(PromoteConfig(run=run, store=store, **asked)) | {
@@ -133,12 +134,9 @@ def promote_if(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> 
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
-    """Return the training configuration with the newest files of the pattern, and the files held out for the test.
+    """Return the training configuration for the newest files that match the pattern.
 
-    Raises
-    ------
-    InputError
-        If there are not enough files.
+    The newest of them are held out as test rows.
     """
     if not (config.window or config.held_out):
         return config.train

@@ -1,4 +1,4 @@
-"""Registered models of MLflow: runs are logged there, and an alias of the registry names the version in use."""
+"""Log runs in MLflow and register their models. An alias of the registry names the version in use."""
 
 import contextlib
 import io
@@ -29,9 +29,9 @@ CHAMPION = "champion"
 TRACKING = "MLFLOW_TRACKING_URI"
 MODEL_FOLDER, REPORT = "aucdist", "report.html"
 DEFAULTS = {
-    # MLflow's default of 7 tries takes four minutes if no server listens
+    # MLflow's default of 7 retries would take four minutes if no server listens.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
-    # MLflow would print the address with its password
+    # Without this, MLflow would print the address with its password.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 LARGEST_METRIC = 2**1023
@@ -47,7 +47,7 @@ class RegisteredModel:
     Attributes
     ----------
     name, alias : str
-        Of the model, and of its version in use.
+        The name of the model, and the alias of its version in use.
     server : str
         The tracking URI, without its secrets.
     """
@@ -58,17 +58,17 @@ class RegisteredModel:
 
     @property
     def url(self) -> str:
-        """MLflow's URI of the version in use."""
+        """The URI of the version in use, as MLflow writes it."""
         return f"{MODELS_SCHEME}/{self.name}@{self.alias}"
 
 
 def registered_model(url: str) -> RegisteredModel:
-    """Return the registered model that a URI names, on the server of the environment.
+    """Return the registered model that a URI names. The environment names the server.
 
     Raises
     ------
     InputError
-        If it names none, or no server is configured.
+        If the URI does not name a model, or if no server is configured.
     """
     named = REGISTERED.fullmatch(url)
     if named is None:
@@ -88,10 +88,11 @@ class Registry:
     Attributes
     ----------
     mlflow, client : object
-        The module, and the client of its server.
+        The module `mlflow`, and the client of its server.
     target : RegisteredModel
+        The registered model.
     folder : Path
-        Of temporary files.
+        A folder for temporary files.
     """
 
     mlflow: Any
@@ -100,7 +101,7 @@ class Registry:
     folder: Path
 
     def version_in_use(self) -> int | None:
-        """Return the version with the alias; None if no version has it or the model does not exist."""
+        """Return the version with the alias. None if no version has it, or if the model does not exist."""
         missing = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
         name, alias = self.target.name, self.target.alias
         try:
@@ -112,7 +113,7 @@ class Registry:
             return None
 
     def fetch(self, version: int) -> str:
-        """Download a version, and return the folder of its model."""
+        """Download a version, and return the folder that contains its model."""
         uri, folder = f"{MODELS_SCHEME}/{self.target.name}/{version}", str(self.folder / "in-use")
         model = (
             Path(self.mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder)) / "data" / MODEL_FOLDER
@@ -124,7 +125,7 @@ class Registry:
         return str(model)
 
     def log(self, run: str, decision: Json | None) -> None:
-        """Log parameters, metrics, configuration and report of a run, and what was decided."""
+        """Log parameters, metrics, configuration and report of a run, and the decision about it."""
         mlflow = self.mlflow
         mlflow.set_tag("aucdist.version", __version__)
         if exists(f"{run}/{METRICS}"):
@@ -147,7 +148,7 @@ class Registry:
         data.mkdir()
         for name, value in content.items():
             data.joinpath(name).write_bytes(value)
-        # With the requirements given, MLflow does not start a process to guess them.
+        # The requirements are given, because MLflow would otherwise start a process to guess them.
         info = self.mlflow.pyfunc.log_model(
             name="model",
             loader_module="aucdist.export.pyfunc",
@@ -169,17 +170,20 @@ def promote_to_mlflow(
 ) -> Json:
     """Log a run in MLflow and, if the condition holds, register its model and move the alias to it.
 
-    The alias is moved last: a promotion that ends before leaves the version in use as it was.
+    The alias is moved last, so that a promotion that is interrupted does not change the version in use.
 
     Parameters
     ----------
     target : RegisteredModel
+        The registered model.
     run : str
+        The run folder.
     content : mapping of str to bytes
-        The files of the version, by name.
+        The files of the version by name.
     condition : str
+        The condition of the promotion: ``better``, ``not-worse`` or ``always``.
     decide : callable
-        Tests the run against the version in use, given the folder of its model.
+        Called with the folder of the model in use. Tests the run against it, and returns the decision.
 
     Returns
     -------
@@ -209,7 +213,7 @@ def promote_to_mlflow(
 
 
 def metrics_of(metrics: Json) -> dict[str, float]:
-    """Return the numbers of a run's metrics, those of other sections with the name of the section, as in ``certificate.dual``."""
+    """Return the numbers among the metrics of a run. Those of sections are named like ``certificate.dual``."""
     sections = {name: value for name, value in metrics.items() if name != "metrics"}
     numbers: dict[str, float] = {}
     for name, value in flattened(metrics.get("metrics", {}) | sections).items():
@@ -223,16 +227,16 @@ def metrics_of(metrics: Json) -> dict[str, float]:
 
 @contextlib.contextmanager
 def open_registry(target: RegisteredModel) -> Iterator[Registry]:
-    """Connect to the server of a registered model; an error of MLflow becomes one that names the server and the model.
+    """Connect to the server of a registered model. Errors of MLflow are converted to errors that name the server and the model.
 
-    What MLflow's client prints and logs is kept away, because the tracking URI may stand there with its password.
+    The output and the log of MLflow's client are suppressed, because they may contain the tracking URI with its password.
 
     Raises
     ------
     InputError
         If MLflow is not installed.
     RunError
-        If the server cannot be reached, or refuses.
+        If the server cannot be reached, or refuses the request.
     """
     mlflow = load_optional("mlflow")
     added = {name: value for name, value in DEFAULTS.items() if name not in os.environ}

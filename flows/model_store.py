@@ -82,7 +82,7 @@ def _test_text(test: Json) -> str:
 
 
 def rollback(config: RollbackConfig) -> Json:
-    """Go back to an earlier version of a model."""
+    """Go back to an earlier version of a model, and return what was changed."""
     url, number = split_store_url(config.store)
     change = go_back(read_store(url), number)
     return {"store": shown(url), "version": change.version, "replaced": change.replaced}
@@ -93,11 +93,11 @@ def rollback_lines(result: Json) -> list[str]:
     return [f"{result['store']}: version {result['version']} is in use again; it replaces version {result['replaced']}"]
 
 
-# ---- what was decided of a promotion -----------------------------------------------------------------------------------------
+# ---- the decision about a promotion ------------------------------------------------------------------------------------------
 
 
 def promotion_lines(result: Json) -> list[str]:
-    """Return the decision and the change as lines of text."""
+    """Return the lines that describe a decision about a promotion and the change of the store."""
     lines = []
     if (test := result["decision"]) is not None:
         lines.append(
@@ -130,7 +130,10 @@ def promotion_lines(result: Json) -> list[str]:
 
 
 def tested_metric(test: Json) -> str:
-    """Return the name of the metric that was compared. The first model stores do not state it, and compared the AUC."""
+    """Return the name of the metric that was compared.
+
+    The oldest model stores do not contain it, because they always compared the AUC.
+    """
     names = {
         "auc": "AUC", "average_precision": "average precision", "macro_auc": "mean AUC of the classes",
         "partial_auc": f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}",

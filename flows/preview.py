@@ -1,4 +1,4 @@
-"""Show how each column of a data set is encoded, before any fit: as a table, and as a page with a histogram of each column."""
+"""The command `data preview`: show how each column is encoded, as a table and as a page with a histogram of each column."""
 
 import itertools
 from collections.abc import Sequence
@@ -53,11 +53,15 @@ MAX_BARS = 12
 
 
 def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]]:
-    """Return the number of rows and the best column of each class, and warnings about the rows.
+    """Describe the classes of a data set, and warn about its rows.
 
-    First for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first. ``column`` ranks the rows
-    of the class before all others best alone, with this AUC; None beyond `MAX_CLASSES` classes, and of data that are too
-    wide. Each sentence occurs once, also if it applies to several classes.
+    Returns
+    -------
+    tuple (list of dict, list of str)
+        First the classes, the most frequent one first. Each has ``class``, ``rows``, ``column`` and ``auc``. ``column`` is the
+        single column that ranks the rows of the class best above all others, and ``auc`` is its AUC. Both are None if there are
+        more than `MAX_CLASSES` classes or if the data are too wide. Then the warnings; each occurs once, even if it applies to
+        several classes.
     """
     assert block.code is not None
     classes: list[Json] = []
@@ -97,10 +101,10 @@ def preview(config: PreviewConfig) -> Json:
     Returns
     -------
     dict
-        ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``, see
-        `look_at_classes`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
-        ``then``: what is done to the features before a fit; ``warnings``: sentences on what makes a test look better than
-        new rows will.
+        ``name``, ``rows``, ``positives``, ``positive``, ``negative`` and ``n_features``. ``classes``, for several classes, see
+        `look_at_classes`. ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``. ``dropped`` and ``then``,
+        what is done to the features before a fit. ``warnings``, sentences about what makes results on the test rows better
+        than on new rows.
 
     Raises
     ------
@@ -129,7 +133,7 @@ def preview(config: PreviewConfig) -> Json:
         )
     if page is not None:
         write_page(page, data_set, warnings, classes)
-    # raises an error for columns that cannot be imputed or scaled
+    # This raises an error for columns that cannot be imputed or scaled.
     FeatureEncoding(data, schema).fit(each_of([data_set.block]))
     steps = [f"impute: {data.impute}"] * (data.impute != "refuse")
     if data.log1p is not None:
@@ -154,7 +158,7 @@ def preview(config: PreviewConfig) -> Json:
 
 
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
-    """Return the warning that each of several files has rows of one class only."""
+    """Return a warning if a source has several files and each of them has rows of one class only."""
     file_format = source.format_of(schema)
     parts = file_format.whole_files()
     if not 2 <= len(parts) <= MAX_FILES or schema.classes:
@@ -170,7 +174,7 @@ def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
 
 
 def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
-    """Return the `data` of a run's YAML, or a configuration of a source alone."""
+    """Return the `data` of a run's YAML file. A file with only a source becomes the data with this source."""
     if is_yaml(config) or (configs_folder("train") / f"{config}.yaml").is_file():
         path = find_config(config)
         raw = read_mapping(path)
@@ -195,7 +199,7 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
 
 
 def column_kind(column: str, schema: Schema) -> str:
-    """Return what a column becomes: ``number``, or several features."""
+    """Return what a column is encoded as: ``number``, or a description of several features."""
     return next((kind for kind in ("categories", "hashed", "dates") if column in getattr(schema, kind)), "number")
 
 
@@ -241,14 +245,17 @@ class ColumnDrawing(NamedTuple):
     Attributes
     ----------
     name : str
+        The name of the column.
     kind : str
+        What the column is encoded as.
     auc : float
         The AUC of the column alone.
     range : str
+        The range of the values as text.
     missing : float
         The share of rows without a value.
     bars : list of tuple (float, float, str)
-        Of each the shares of the negative and of the positive rows, and a label.
+        For each bar the share of the negative rows, the share of the positive rows, and a label.
     """
 
     name: str
@@ -265,10 +272,13 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
     Parameters
     ----------
     path : Path
+        The file to write.
     data : Dataset
+        The data set.
     warnings : list of str
+        The warnings about the rows.
     classes : list of dict
-        Of several, as `look_at_classes` returns them; the histograms are of the first of them.
+        Several classes, as `look_at_classes` returns them. The histograms show the first one against the rest.
 
     Raises
     ------
@@ -290,7 +300,7 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
 
 
 def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
-    """Return the drawings of the columns, ordered by their AUC, the best first."""
+    """Return the drawings of the columns. Those with the highest AUC come first."""
     alone, features = rank_by_each_column(sample, schema), schema.by_column()
     return [
         _drawing_of(name, features[name], alone[name].auc, sample, schema)
@@ -299,7 +309,11 @@ def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
 
 
 def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample, schema: Schema) -> ColumnDrawing:
-    """Draw a column; `features`: the positions of its features, with their categories or numbers."""
+    """Return the drawing of a column.
+
+    The keys of `features` are the positions of the features that the column is encoded as. The values are their categories or
+    numbers.
+    """
     sides, kind = [~sample.positive, sample.positive], column_kind(name, schema)
     if kind in ("categories", "hashed"):
         values = [str(item) for item in features.values()]
@@ -310,7 +324,7 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
         shown_range = f"{len(values)}: {', '.join(labels[:3])}"
         missing = float(flags[:, values.index(MISSING_CATEGORY)].mean()) if MISSING_CATEGORY in values else 0.0
     else:
-        column = sample.values[:, list(features)[-1]]  # for a date, its last part
+        column = sample.values[:, list(features)[-1]]  # the last part of a date stands for the date
         present = ~np.isnan(column)
         if not present.any():
             return ColumnDrawing(name, kind, auc, "no values", 1.0, [])

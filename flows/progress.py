@@ -1,4 +1,4 @@
-"""Show a run: as moving bars, lines of text or lines of JSON on stderr, and by its summary on stdout.
+"""Show the progress of a run as moving bars, lines of text or lines of JSON on stderr, and its summary on stdout.
 
 A run on a cluster also sends figures for Prometheus to its scheduler, and keeps Dask's performance report.
 """
@@ -26,57 +26,63 @@ from aucdist.errors import Json, printable, unknown
 from aucdist.report.text import search_verdict, summary_rows
 from aucdist.text import seconds_text, value_text
 
-LINE_SECONDS = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
+LINE_SECONDS = 1.0  # the seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
 LINE_FORMATS = ("text", "json")
-FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets this variable in the process that runs a deployment
 
 
 class RunObserver(ABC):
-    """An object that runs the stages of a run, and is called with its progress: each call becomes an event with its facts."""
+    """Runs the stages of a run and receives its progress. Each method call becomes an event with facts."""
 
     @abstractmethod
     def on(self, event: str, facts: Json) -> None:
-        """Show an event, which has the name of the call."""
+        """Show an event. Its name is that of the method that was called."""
 
     def run_stage(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        """Run a stage and return its result: a plain call here, and a task in a Prefect flow."""
+        """Run a stage and return its result. It is a plain call here, and a task in a Prefect flow."""
         return stage(*args, **options)
 
     def stage(self, name: str) -> None:
-        """A stage starts."""
+        """Report that a stage starts."""
         self.on("stage", {"stage": name})
 
     def round(self, record: Json, tol: float) -> None:
-        """A round of the solver is done: round, passes, seconds, primal, dual, relative_gap."""
+        """Report that a round of the solver is done.
+
+        The keys of the record are round, passes, seconds, primal, dual and relative_gap.
+        """
         self.on("round", record | {"tol": tol})
 
     def tasks(self, done: int, total: int, failed: int = 0, best: str = "", seconds_left: float | None = None) -> None:
-        """Some of many tasks of one kind are done.
+        """Report how many of a number of tasks are done.
 
         Parameters
         ----------
         done : int
+            The number of tasks that are done.
         total : int
+            The number of all tasks.
         failed : int, default=0
+            The number of tasks that failed.
         best : str, default=""
-            The best setting of a search so far, as text; empty if there is none.
+            The best setting of a search so far, as text. It is empty if there is none.
         seconds_left : float, optional
-            None if it is unknown.
+            The estimated seconds until all tasks are done. None if they are unknown.
         """
         self.on("tasks", {"done": done, "total": total, "failed": failed, "best": best, "seconds_left": seconds_left})
 
     def note(self, text: str) -> None:
-        """A remark for the user."""
+        """Report a remark for the user."""
         self.on("note", {"text": text})
 
     def about(self, facts: Json) -> None:
-        """Facts: the name of the run, the URL of the dashboard, the size of the rows."""
+        """Report facts, such as the name of the run, the URL of the dashboard or the size of the rows."""
         self.on("about", facts)
 
 
 def is_last(facts: Json) -> bool:
-    """Return whether a round has reached the tolerance, or all tasks are done."""
+    """Return whether an event is the last of its kind: a round that has reached the tolerance, or the last task."""
     return facts["relative_gap"] <= facts["tol"] if "tol" in facts else facts["done"] == facts["total"]
 
 
@@ -92,7 +98,7 @@ def tasks_line(facts: Json) -> str:
 
 
 def gap_progress(first_gap: float, gap: float, tol: float) -> float:
-    """Return the progress of the gap from the first one to `tol`, on a log scale, from 0 to 1."""
+    """Return the progress of the gap from the first gap to `tol`, on a log scale, as a number from 0 to 1."""
     if not gap < first_gap < math.inf:
         return 0.0
     if gap <= tol:
@@ -101,21 +107,21 @@ def gap_progress(first_gap: float, gap: float, tol: float) -> float:
 
 
 def fact_line(facts: Json) -> str:
-    """Return facts, or a remark, as one line of text."""
+    """Return facts or a remark as one line of text."""
     if "text" in facts:
         return str(facts["text"])
     return ", ".join(f"{name} {value:{',' if isinstance(value, int) else ''}}" for name, value in facts.items())
 
 
 class LineObserver(RunObserver):
-    """Show a run as lines of text: for logs, and without a terminal. `write_line` is called with each."""
+    """Shows a run as lines of text, for logs and for use without a terminal. `write_line` is called with each line."""
 
     def __init__(self, write_line: Callable[[str], Any]) -> None:
         self._write_line = write_line
         self._last = -math.inf
 
     def on(self, event: str, facts: Json) -> None:
-        """Write the event; of rounds and tasks one in a second at most, and the last one."""
+        """Write the event. At most one round or task is written per second, and the last one always is."""
         if event == "stage":
             self._write_line(facts["stage"])
             return
@@ -136,7 +142,7 @@ class LineObserver(RunObserver):
 
 
 class LiveObserver(RunObserver, AbstractContextManager["LiveObserver"]):
-    """Show a run as moving bars on a terminal; a context manager."""
+    """Shows a run as moving bars on a terminal. It is a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
@@ -152,7 +158,10 @@ class LiveObserver(RunObserver, AbstractContextManager["LiveObserver"]):
         self._bar.stop()
 
     def on(self, event: str, facts: Json) -> None:
-        """Start a bar for a stage, move it by tasks or by the gap (on a log scale), or print a remark above the bars."""
+        """Show the event: start a bar for a stage, move it, or print a remark above the bars.
+
+        A bar shows the share of tasks that are done, or the gap on a log scale.
+        """
         if event == "stage":
             self._bar.start()
             self._finish()
@@ -179,18 +188,18 @@ class LiveObserver(RunObserver, AbstractContextManager["LiveObserver"]):
 
 
 def trained_lines(result: Json) -> list[Any]:
-    """Return the lines that `aucdist train` prints: a table with the summary of the run, and the page."""
+    """Return what `aucdist train` prints: a table with the summary of the run, and the path of the page."""
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    _, *rows = summary_rows(result)  # the table would wrap the path of the run
+    _, *rows = summary_rows(result)  # without the path of the run, which the table would wrap
     for name, value in rows:
         table.add_row(name, Text(printable(value)))
     return [table, f"run: {result['run']}", f"report: {result['run']}/report.html"]
 
 
 def search_lines(result: Json) -> list[Any]:
-    """Return the lines that `aucdist cv` prints: a table of the settings, what was chosen, and the run of that setting."""
+    """Return what `aucdist cv` prints: a table of the settings, the choice, and the run of the chosen setting."""
     metric, best = result["metric"], result["best"]
     table = Table()
     for name in (*best, metric, "deviation", "passes", ""):
@@ -203,11 +212,11 @@ def search_lines(result: Json) -> list[Any]:
     return [table, search_verdict(result), *trained_lines(result["refit"])]
 
 
-# ---- the log of a run, as AUCDIST_LOG chooses --------------------------------------------------------------------------
+# ---- the log of a run, in the format of AUCDIST_LOG --------------------------------------------------------------------
 
 
 def log_format() -> str:
-    """Return the format of the log that the environment chooses.
+    """Return the format of the log that the environment variable AUCDIST_LOG chooses.
 
     Raises
     ------
@@ -226,13 +235,16 @@ def log_observer(write_line: Callable[[str], Any]) -> RunObserver:
 
 
 def json_line(event: str, facts: Json) -> str:
-    """Return a line of the log in JSON: the time in UTC, the kind of event, and facts; see `aucdist.data.own_files.jsonable`."""
+    """Return a line of the log in JSON: the time in UTC, the kind of event, and the facts.
+
+    The facts are converted by `aucdist.data.own_files.jsonable`.
+    """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"time": now, "event": event, **jsonable(facts)}, allow_nan=False)
 
 
 class JsonLineObserver(RunObserver):
-    """Show a run as lines of JSON, one for each event; every line names the run and the stage."""
+    """Shows a run as lines of JSON, one for each event. Each line has the names of the run and the stage."""
 
     def __init__(self, write_line: Callable[[str], Any]) -> None:
         self._write_line = write_line
@@ -240,7 +252,7 @@ class JsonLineObserver(RunObserver):
         self._in_every_line: Json = {} if run is None else {"flow_run": run}
 
     def on(self, event: str, facts: Json) -> None:
-        """Write the event; the names of the run and of the stage are in all following lines."""
+        """Write the event. The names of the run and the stage are added to all lines that follow."""
         if event in ("stage", "about"):
             self._in_every_line |= {key: facts[key] for key in ("run", "stage") if key in facts}
         self._write_line(json_line(event, self._in_every_line | facts))
@@ -253,9 +265,10 @@ class JsonLineObserver(RunObserver):
 def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) -> Iterator[list[tuple[str, str]]]:
     """Send warnings to `observer` as notes, without the paths that Python adds.
 
-    Warnings that differ only in their numbers, for example from several folds, become one note with the first one and the count.
+    Warnings that differ only in their numbers, for example from several folds, become one note with the first warning and the
+    count.
 
-    Yields a list that has kind and text of each note in the end.
+    The context manager yields a list. At the end, it has the kind and the text of each note.
 
     Parameters
     ----------
@@ -277,7 +290,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
         observer.note(": ".join(messages[-1]))
 
 
-# ---- what is sent to a cluster -----------------------------------------------------------------------------------------
+# ---- figures for a cluster ---------------------------------------------------------------------------------------------
 
 
 REPORT = "dask-report.html"
@@ -289,7 +302,7 @@ FIGURE_NAMES = {
 
 
 class MetricsObserver(RunObserver):
-    """Forwards every event to another observer, and sends the figures of the run to the scheduler while there is one."""
+    """Forwards every event to another observer, and sends the figures of the run to the scheduler if there is one."""
 
     def __init__(self, observer: RunObserver, run: str) -> None:
         self._observer, self._run = observer, run
@@ -302,13 +315,14 @@ class MetricsObserver(RunObserver):
 
     @contextmanager
     def report_to(self, client: Any, report: Path | None = None) -> Iterator[None]:
-        """Send figures to the scheduler of `client` (None: there is none) while the context lasts.
+        """Send figures to the scheduler of `client` while the context lasts.
 
         Parameters
         ----------
         client : object
+            A client of Dask, or None if there is no cluster.
         report : Path, optional
-            File for Dask's performance report, which is written if there is no error.
+            The file for Dask's performance report. It is written if there is no error.
 
         Raises
         ------
@@ -320,7 +334,7 @@ class MetricsObserver(RunObserver):
             return
         from aucdist.engine.workers import performance_report
 
-        with suppress(KeyError):  # the scheduler serves no HTTP
+        with suppress(KeyError):  # the scheduler may have no HTTP server
             if link := client.dashboard_link:
                 self.about({"dashboard": link})
         self._client = client
@@ -332,7 +346,10 @@ class MetricsObserver(RunObserver):
             self._client = None
 
     def on(self, event: str, facts: Json) -> None:
-        """Forward the event, and record its figures: those of rounds, tasks and the rows, and the clock of the stage."""
+        """Forward the event and record its figures.
+
+        These are the figures of rounds, of tasks and of the rows, and the time at which the stage started.
+        """
         self._observer.on(event, facts)
         if event == "stage":
             self._send()
@@ -350,5 +367,5 @@ class MetricsObserver(RunObserver):
         from aucdist.engine.workers import put_figures
 
         self._sent = time.monotonic()
-        with suppress(Exception):  # if the scheduler is lost, the run ends with a better message
+        with suppress(Exception):  # if the scheduler is lost, the run itself ends with a better message
             put_figures(self._client, self._run, self._figures, self._stages)

@@ -1,6 +1,6 @@
 """The command `promote`: compare the model of a run with the version in use, and replace this version.
 
-The test is paired, on rows that neither model was trained on. A store is a folder or a registered model of MLflow.
+The test is paired, on rows that neither model was trained on. The store is a folder or a registered model of MLflow.
 """
 
 import math
@@ -81,8 +81,8 @@ class PairedScores(NamedTuple):
     rows : str
         A description of the rows.
     y, new, old : ndarray of shape (n_samples,)
-        Labels, the run's scores, and those of the version in use. For several classes ``(n_samples, n_classes)``: which of
-        them a row has, bool, and a score for each.
+        The labels, the scores of the run, and those of the version in use. For several classes, they have the shape
+        (n_samples, n_classes): `y` says which classes a row has, and the scores have a column for each class.
     """
 
     rows: str
@@ -94,18 +94,20 @@ class PairedScores(NamedTuple):
 def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     """Test the model of a run against the version in use.
 
-    The intervals are of 95 %, so an equal model has a chance of 2.5 % to be promoted by `better`.
+    The intervals have a confidence of 95 %, so `better` promotes an equally good model with a probability of 2.5 %.
 
     Parameters
     ----------
     config : PromoteConfig
+        The configuration.
     run, in_use : str
         The run folder, and the folder of the version.
 
     Returns
     -------
     dict
-        The difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; as JSON values.
+        The difference (run minus version in use) with its interval, ``holds``, and ``classes`` for several classes, as JSON
+        values.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         If the rows cannot be read, or a model was trained on some of them.
     """
     new, old = load_model(run), load_model(in_use)
-    # a label must mean the same for both
+    # A label must have the same meaning for both models.
     meanings = [(s.topics, s.classes or (sorted(s.positive), sorted(s.negative))) for s in (new.schema, old.schema)]
     if meanings[0] != meanings[1]:
         raise InputError(
@@ -127,9 +129,9 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         pair = PairedScores(name, rows.y, rows.scores, before.scores)
     test, about = _test_ranking(pair, new, run, config.metric)
     new_probabilities, old_probabilities = new.probabilities(pair.new), old.probabilities(pair.old)
-    calibration: Json | None = None  # the improvement of the Brier score, if both models have probabilities
+    calibration: Json | None = None  # the improvement of the Brier score, which needs probabilities of both models
     if new_probabilities is not None and old_probabilities is not None:
-        # the Brier score of each row, which for several classes is the mean over them
+        # The Brier score of each row. For several classes, it is the mean over the classes.
         new_losses, old_losses = (
             ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
             for probability in (new_probabilities, old_probabilities)
@@ -160,7 +162,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
 
 
 def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | None) -> tuple[Difference, Json]:
-    """Return the test of the AUC, the partial AUC, the average precision or the macro AUC, and the metric."""
+    """Test the AUC, the partial AUC, the average precision or the macro AUC. Return the difference and facts about the metric."""
     if not new.classes:
         n_pos, max_fpr = int((pair.y == 1).sum()), max_fpr_of(new, run)
         if metric is not None or max_fpr is None:
@@ -186,7 +188,7 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | 
 
 
 def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
-    """Return the scores of the run's test rows.
+    """Return the scores of the run's test rows by both models.
 
     Raises
     ------
@@ -195,7 +197,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     """
 
     def labels_and_scores(scored: Run) -> tuple[ndarray, ndarray]:
-        """Return the labels of a run's test rows, and their scores."""
+        """Return the labels of a run's test rows and their scores."""
         if not model.classes:
             return scored.y, scored.score()
         return (
@@ -266,14 +268,14 @@ def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: nd
 def promote_run(config: PromoteConfig) -> Json:
     """Promote the model of a run if the condition holds.
 
-    ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin. Where the
-    configuration names no margin it is 0 for ``better`` and `NOT_WORSE_BY` for ``not-worse``.
+    ``better`` holds if the interval of the difference lies above the margin. ``not-worse`` holds if it lies above minus the
+    margin. The default margin is 0 for ``better`` and `NOT_WORSE_BY` for ``not-worse``.
 
     Returns
     -------
     dict
-        What ``aucdist promote --json`` prints; for a store in MLflow ``mlflow`` has the server, without password, and the
-        ID of the run.
+        What ``aucdist promote --json`` prints. For a store in MLflow, ``mlflow`` has the address of the server without
+        password, and the ID of the run.
 
     Raises
     ------
@@ -287,15 +289,16 @@ def promote_run(config: PromoteConfig) -> Json:
     if config.store.startswith(MODELS_SCHEME):
         if config.keep:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
-        # a wrong URL raises an error first, before anything is read
+        # A wrong URL raises an error here, before anything is read.
         target = registered_model(config.store)
         return _warnings_of(run) | promote_to_mlflow(
             target, run, _version_of(run), config.condition, partial(decide, config, run)
         )
     check_name(config.store)
-    store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
+    # Read before the decision, so that the promotion fails if the store changes meanwhile.
+    store = read_store(config.store)
     for change in store.versions.values() if config.keep else ():
-        check_not_link(store.folder_of(change))  # checked before anything is promoted
+        check_not_link(store.folder_of(change))  # before anything is promoted
     content, current, condition = _version_of(run), store.current, config.condition
     result = _warnings_of(run) | {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision: Any = None
@@ -316,7 +319,7 @@ def _warnings_of(run: str) -> Json:
 
 
 def _version_of(run: str) -> dict[str, bytes]:
-    """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
+    """Return the files of a version by name: the model of a run, its profile, its metrics and its test scores."""
     folder = model_folder(run)
     optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run, THRESHOLD_ROWS: run}
     return files_of_model(folder) | {

@@ -1,4 +1,4 @@
-"""Batch scoring: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`."""
+"""The command `score`. Its stages are plain functions here, and tasks in `flows.orchestration.flows`."""
 
 import functools
 from typing import Annotated
@@ -71,7 +71,10 @@ def score_lines(result: Json) -> list[str]:
 
 
 def lines_of_values(result: Json) -> list[str]:
-    """Return lines about the rows: a warning if many were training rows, and the columns with missing or unknown values."""
+    """Return lines about the values of the rows.
+
+    They are a warning if many rows were training rows, and the columns with missing or unknown values.
+    """
     checked, known = result["training_rows"]
     warned = (
         f"warning: {known:,} of {counted(checked, 'row')}{' that could be looked up' * (checked < result['rows'])} "

@@ -1,4 +1,7 @@
-"""`aucdist threshold`: another threshold for a trained model, without a fit, as a new run folder or a new version of a store."""
+"""The command `threshold`: change the threshold of a trained model without a fit.
+
+The result is a new run folder or a new version of the store.
+"""
 
 import os
 from dataclasses import replace
@@ -51,7 +54,7 @@ class ThresholdConfig(OperatingPointConfig):
 
 
 def change_threshold(config: ThresholdConfig) -> Json:
-    """Set another threshold, and write a new run folder or a new version of the store. Nothing is replaced.
+    """Set another threshold, and write a new run folder or a new version of the store. The old one is not changed.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
         probability=None if model.probability is None else model.probability.shifted(shift),
     )
     files = model_content(model)
-    if exists(kept := f"{folder}/{PROFILE}"):  # of scores that are `shift` lower now
+    if exists(kept := f"{folder}/{PROFILE}"):  # the scores of the profile are now lower by `shift`
         profile = Profile.from_bytes(read_bytes(kept), shown(kept))
         if profile.score is not None:
             profile = replace(
@@ -118,11 +121,18 @@ def change_threshold(config: ThresholdConfig) -> Json:
 def _decide(
     config: ThresholdConfig, run: str, about: Json, model: LinearModel, test: pd.DataFrame | None
 ) -> tuple[float, float, str, Json]:
-    """Return the new threshold of X w, that of the old scores, a warning of equal scores, and the changes of ``metrics.json``."""
+    """Decide about the new threshold.
+
+    Returns
+    -------
+    tuple (float, float, str, dict)
+        The new threshold of X w, the same threshold on the scale of the old scores, a warning if scores are equal, and the
+        changes of ``metrics.json``.
+    """
     kept = about.get("threshold_rows")
     if kept is not None and exists(f"{run}/{THRESHOLD_ROWS}"):
         rows, threshold_counts = kept["rows"], read_threshold_rows(run, about)
-    elif test is not None:  # the run was made by an older version
+    elif test is not None:  # an older version has made the run
         rows, kept, threshold_counts = "test", {}, table_counts(test)
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
@@ -140,7 +150,7 @@ def _decide(
     details = about.get("details", {})
     if rows == "training":
         details["train"] = confusion_details(threshold_counts, cut)
-    else:  # the scores of the rows that were fitted are not kept
+    else:  # a run does not store the scores of the rows of the fit
         for name in ("confusion", "g_mean"):
             details.get("train", {}).pop(name, None)
     if test is not None:

@@ -38,7 +38,7 @@ class UpConfig(Strict):
 def up(config: UpConfig) -> Json:
     """Start a server and serve the local deployments until the process is interrupted.
 
-    While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
+    While the server runs, the file ``.env`` has its address, so that ``prefect`` and ``aucdist`` find it in this folder.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def up(config: UpConfig) -> Json:
     """
     port = config.port
     if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
-        ENV_FILE.unlink()  # left by a process that was killed
+        ENV_FILE.unlink()  # a process that was killed has left it
     if api_configured():
         raise InputError(
             f"Prefect already has a server ({API_VARIABLE}): add a worker to it by `prefect worker start --pool local --type "
@@ -96,7 +96,7 @@ def local_deployments() -> list["RunnerDeployment"]:
 
 
 def deployments_file() -> Path:
-    """Return the file with all deployments: of the installed package, or of the checkout."""
+    """Return the file of all deployments. It is that of the installed package, or that of the checkout."""
     installed = configs_folder("prefect") / "prefect.yaml"
     return installed if installed.is_file() else configs_folder("").parent / "infra/prefect/prefect.yaml"
 
@@ -116,7 +116,7 @@ def _server(port: int) -> Iterator[None]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
     }
-    # In a separate session, so that Ctrl-C ends the server after the runs, which report their final state to it.
+    # The server has its own session. Ctrl-C then ends it after the runs, so that they can report their final state to it.
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=log, stderr=log, start_new_session=True)
         try:
@@ -145,7 +145,7 @@ def _server(port: int) -> Iterator[None]:
 
 @contextmanager
 def _env_file(api: str) -> Iterator[None]:
-    """Set the API's URL for this process and its children, and in ``.env`` for processes that start in this folder."""
+    """Set the URL of the API for this process and its children, and in ``.env`` for other processes that start in this folder."""
     os.environ[API_VARIABLE] = api
     is_new = not ENV_FILE.exists()
     if is_new:

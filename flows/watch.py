@@ -1,4 +1,4 @@
-"""Watch a batch: compare its rows with the profile of the training rows, and its labels with the test rows of the run."""
+"""The command `watch`: compare a batch with the training rows, and its labelled rows with the test rows of the run."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -83,20 +83,26 @@ class WatchConfig(Strict):
 
 
 class Watched(NamedTuple):
-    """The model of a watch. `digest` identifies it in any folder; `alerts_only` says that only alerts have labels.
+    """The model of a watch, and what its batches are compared with.
 
     Attributes
     ----------
     folder : str
+        The folder of the model.
     run : str
-        The folder with the metrics of its run, and the scores of the test rows.
+        The folder with the metrics of the model's run and the scores of the test rows.
     digest : str
+        A digest that identifies the model, wherever it is stored.
     version : int or None
+        The version of the model in its store, or None if it is not in a store.
     model : LinearModel
         The model.
     profile : Profile
+        The profile of the training rows.
     state : WatchState
+        The folder of the watch.
     alerts_only : bool
+        Whether only alerts have labels.
     """
 
     folder: str
@@ -110,7 +116,7 @@ class Watched(NamedTuple):
 
 
 def watch(config: WatchConfig, observer: RunObserver) -> Json:
-    """Compare a batch with the training rows, and the metrics of its labelled rows with those of the test rows.
+    """Compare a batch with the training rows, and the metrics of its labelled rows with those of the test rows of the run.
 
     Raises
     ------
@@ -130,7 +136,7 @@ def watch(config: WatchConfig, observer: RunObserver) -> Json:
 
 
 def batch_result(state: WatchState, batch: str, page: str) -> Json:
-    """Return what ``aucdist watch --json`` prints of a batch."""
+    """Return what ``aucdist watch --json`` prints about a batch."""
     record, known = state.read(batch), state.performance(batch)
     return {
         "batch": batch, "version": record["version"], "rows": record["rows"],
@@ -190,9 +196,10 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     batch = config.batch or batch_name(config.data)
     identity = Identity(data=fingerprint_of(source), model=watched.digest)
     rerun = files.exists(state.at("batches", batch))
-    if rerun and (before := state.read(batch))["rows"]:  # otherwise its rows could not be read, and these replace them
+    # Without rows, the batch could not be read before, and is replaced.
+    if rerun and (before := state.read(batch))["rows"]:
         if before["identity"] == identity:
-            return batch  # the same command was repeated
+            return batch  # the same command was run before
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one with --batch"
         )
@@ -204,7 +211,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         counts, missing, unknown = BatchCounts.none(watched.profile), {}, {}
         text = printable(f"{error}{'. Their labels were not added' if config.labels else ''}")
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": text}]
-    if source.unknown == "error":  # a category that is neither in the training rows nor declared
+    if source.unknown == "error":  # a category is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
     comparison = jsonable(compare_with_profile(watched.profile, counts))
     comparison["alarms"] = alarms + comparison["alarms"]
@@ -222,14 +229,14 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
 
 
 class UnreadableRows(InputError):
-    """The rows of a batch cannot be read like the training rows. This is drift, and not a mistake of the user."""
+    """The rows of a batch cannot be read like the training rows. This is an alarm about drift, and not a mistake of the user."""
 
 
 @contextmanager
 def _unreadable() -> Iterator[None]:
     try:
         yield
-    except StorageError:  # a store that cannot be reached says nothing about the rows
+    except StorageError:  # storage that cannot be reached is not a sign of drift
         raise
     except InputError as error:
         raise UnreadableRows(str(error)) from None
@@ -280,7 +287,10 @@ def _batch_counts(
 def count_part(
     saved: SavedReader, folder: str, scores: str | None, new_scores: str, item: int | StoredPart
 ) -> BatchCounts:
-    """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
+    """Count the rows of one part on a worker.
+
+    If no scores are given, the rows are scored and the scores are written.
+    """
     model, (profile, _) = _model_at(folder)
     index, columns = index_of(item), score_columns(model.classes)
     with _unreadable():
@@ -339,14 +349,14 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
             f"{files.shown(url)}: {counted(strangers, 'label')} {'has' if strangers == 1 else 'have'} a row_id that batch "
             f"{batch} does not have ({counted(record['rows'], 'row')}). If they are labels of another batch, name it with --batch"
         )
-    # two processes at once would overwrite the labels of each other
+    # Two processes at the same time would overwrite each other's labels.
     with lease(state.url, f"watch --labels of batch {batch}"):
         _add_labels(new, missing, batch, scores, watched)
     return batch
 
 
 def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFrame, watched: Watched) -> None:
-    """Add labels to those known of a batch, and compute the metrics of the rows that have some."""
+    """Add labels to the known labels of a batch, and compute the metrics of the labelled rows."""
     state = watched.state
     before = state.labels(batch, several=bool(watched.model.classes))
     known = (
@@ -355,7 +365,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         .sort_values(ROW_ID, ignore_index=True)
     )
     labelled = scores.merge(known, on=ROW_ID, how="inner", validate="one_to_one")
-    # up to which false positive rate the model was trained, and its performance on the test rows of its run
+    # The false positive rate up to which the model was trained, and its performance on the test rows of its run.
     run, model, on_test_rows = watched.run, watched.model, None
     max_fpr = None if model.classes else max_fpr_of(model, run)
     if files.exists(f"{run}/{SCORES}"):
@@ -391,7 +401,10 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
 
 
 def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: float | None) -> Json:
-    """Return the metrics of rows with scores and labels: -1 and +1, or of several classes their names."""
+    """Return the metrics of rows with scores and labels.
+
+    Labels are -1 and +1. For several classes, they are the names of the classes.
+    """
     model, labels = watched.model, rows[label].to_numpy()
     scores = rows[score_columns(model.classes)].to_numpy()
     if not model.classes:
@@ -400,21 +413,25 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
 
 
 def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame, scores: pd.DataFrame) -> Json | None:
-    """Test the guarantee of the threshold on labelled rows; None if there is none, as for several classes.
+    """Test the guarantee of the threshold on labelled rows.
 
     Parameters
     ----------
     watched : Watched
+        The model of the watch.
     batch : str
+        The name of the batch.
     labelled : DataFrame
+        The labelled rows of the batch with their scores.
     scores : DataFrame
-        Of all rows of the batch: a guarantee of alerts needs no labels.
+        The scores of all rows of the batch, because a guarantee of alerts needs no labels.
 
     Returns
     -------
     dict or None
-        ``metric`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
-        by all batches of the model, and ``value``, the metric over them.
+        ``metric`` and ``guaranteed``. ``bad`` and ``rows`` of this batch. ``evidence``, the e-value against the guarantee from
+        all batches of the model, and ``value``, the metric over these batches. None if there is no guarantee, as for several
+        classes.
     """
     run = watched.run
     about = read_metrics(run) if files.exists(f"{run}/{METRICS}") else {}

@@ -1,9 +1,12 @@
 """The state of a watch: a record of each batch, its scores, its labels, and one page for all batches.
 
-The folder has ``batches/<name>.json``, created once for each batch; ``scores/<name>/<digest of rows and model>/`` unless `aucdist
-score` wrote them;
-``labels/<name>.parquet`` and ``performance/<name>.json``, which are replaced as a whole when labels come; ``leases/``, since one
-process at a time adds labels; and ``index.html``.
+The folder contains:
+
+* ``batches/<name>.json``, which is created once for each batch;
+* ``scores/<name>/<digest of rows and model>/``, unless `aucdist score` wrote the scores;
+* ``labels/<name>.parquet`` and ``performance/<name>.json``, which are replaced as a whole when labels arrive;
+* ``leases/``, because only one process at a time may add labels;
+* ``index.html``, the page.
 """
 
 import io
@@ -37,7 +40,7 @@ else:
 
 
 class Alarm(TypedDict):
-    """A difference that is both large and significant."""
+    """A difference from the training rows or the test rows that is both large and significant."""
 
     what: AlarmKind
     column: str | None
@@ -81,7 +84,10 @@ class Identity(TypedDict):
 
 @with_config(MORE_KEYS)
 class Batch(TypedDict):
-    """The record of a batch. Earlier versions called `comparison` ``found``."""
+    """The record of a batch.
+
+    The key `comparison` had the name ``found`` in earlier versions.
+    """
 
     batch: str
     time: str
@@ -108,7 +114,10 @@ class Metrics(TypedDict):
 
 
 class GuaranteeTest(TypedDict):
-    """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
+    """The test of the guarantee of a threshold.
+
+    It has the number of labelled rows that count against the guarantee, and the number of rows that the guarantee is about.
+    """
 
     metric: GuaranteedMetric
     guaranteed: JsonNumber
@@ -120,9 +129,9 @@ class GuaranteeTest(TypedDict):
 
 @with_config(MORE_KEYS)
 class Performance(Metrics):
-    """The metrics of the labelled rows of a batch, and of the test rows of the run.
+    """The metrics of the labelled rows of a batch, and those of the test rows of the run.
 
-    Earlier versions called `on_test_rows` ``promised``.
+    The key `on_test_rows` had the name ``promised`` in earlier versions.
     """
 
     labelled: Count
@@ -134,7 +143,10 @@ class Performance(Metrics):
 
 @dataclass(frozen=True)
 class WatchState:
-    """The folder of a watch. `damaged`: the errors of batches that cannot be read, which are left out."""
+    """The folder of a watch.
+
+    `damaged` has the errors of batches that cannot be read. These batches are left out.
+    """
 
     url: str
     damaged: list[str] = field(default_factory=list)
@@ -144,13 +156,17 @@ class WatchState:
         return f"{self.url}/{kind}/{batch}{suffix}"
 
     def scores(self, batch: str, identity: Identity) -> str:
-        """Return the folder of the scores of a batch, in which no other rows nor another model have any."""
+        """Return the folder of the scores of a batch.
+
+        Its name depends on the rows and the model, so that other rows or another model have another folder.
+        """
         return f"{self.at('scores', batch, '')}/{json_digest(identity)[:16]}"
 
     def batches(self) -> Json:
         """Return the records of all batches by name, in the order in which they were watched.
 
-        Versions up to 0.4.0 did not number them: their times are compared, which a clock that is set back can confuse.
+        Versions up to 0.4.0 did not number the batches. Their batches are sorted by time, so the order is wrong if the clock
+        was set back.
         """
         names = [name.removesuffix(".json") for name in files.names_in(f"{self.url}/batches") if name.endswith(".json")]
         records = {}
@@ -173,31 +189,32 @@ class WatchState:
         Raises
         ------
         InputError
-            If it is missing or damaged.
+            If the record is missing or damaged.
         """
         return dict(read_json(self.at("batches", batch), Batch))
 
     def performance(self, batch: str) -> Json | None:
-        """Return the metrics of the labelled rows of a batch; None without labels.
+        """Return the metrics of the labelled rows of a batch, or None if the batch has no labels.
 
         Raises
         ------
         InputError
-            If it is damaged.
+            If the record is damaged.
         """
         url = self.at("performance", batch)
         return dict(read_json(url, Performance)) if files.exists(url) else None
 
     def guarantee_tests(self, model: str, batch: str, test: Json) -> list[Json]:
-        """Return the tests of the guarantee of a model by its batches, in their order.
+        """Return the tests of a model's guarantee on its batches, in the order of the batches.
 
         Parameters
         ----------
         model : str
-            Its digest.
+            The digest of the model.
         batch : str
+            The name of the batch whose test is new.
         test : dict
-            Of `batch`, in place of what was written before.
+            The test of `batch`. It replaces a test that was written before.
         """
         tests = [
             test if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
@@ -207,22 +224,25 @@ class WatchState:
         return list(filter(None, tests))
 
     def create(self, batch: str, record: Json) -> None:
-        """Write the record of a batch, which must not be there.
+        """Write the record of a batch. There must not be one already.
 
         Raises
         ------
         InputError
-            If another process has just watched a batch of this name.
+            If another process has watched a batch with this name in the meantime.
         """
         if not files.create_bytes(self.at("batches", batch), json_text(record).encode()):
             raise InputError(f"batch {batch} is being watched by another process: name another one with --batch")
 
     def write(self, kind: str, batch: str, record: Json) -> None:
-        """Write a record of a batch, which replaces an earlier one as a whole."""
+        """Write a record of a batch. It replaces an earlier one as a whole."""
         files.write_bytes(self.at(kind, batch), json_text(record).encode())
 
     def labels(self, batch: str, *, several: bool) -> pd.DataFrame:
-        """Return the labels that are known so far: ``row_id`` and ``y``, of several classes their names."""
+        """Return the labels that are known so far, in the columns ``row_id`` and ``y``.
+
+        For several classes, ``y`` has the names of the classes.
+        """
         url, label = self.at("labels", batch, ".parquet"), pa.string() if several else pa.int8()
         if not files.exists(url):
             return pd.DataFrame({ROW_ID: pd.Series(dtype="int64"), "y": pd.Series(dtype="str" if several else "int8")})
@@ -238,7 +258,7 @@ class WatchState:
         return f"{self.url}/{PAGE}"
 
 
-# ---- labels that become known later, read from a file -----------------------------------------------------------------------
+# ---- files with labels that become known later ------------------------------------------------------------------------------
 
 
 def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
@@ -247,20 +267,21 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     Parameters
     ----------
     url : str
-        A file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
+        A file with the column ``row_id`` and a column of labels. The latter has the name of the training data's label, or is
+        the only other column.
     model : LinearModel
-        Its classes are those of the labels.
+        The model, whose classes are those of the labels.
 
     Returns
     -------
     tuple (DataFrame, int)
-        `table`, ``row_id`` (int64) and ``y`` (int8, -1 or +1; of several classes their names, with commas between topics),
-        sorted; `missing`.
+        A table with ``row_id``, int64, and ``y``, sorted by ``row_id``; and the number of rows without a label. ``y`` is -1 or
+        +1, int8. For several classes, it has the names of the classes, with commas between topics.
 
     Raises
     ------
     InputError
-        If the file has no such columns, a row twice, or a label that is none of the classes.
+        If the file lacks these columns, has a row twice, or has a label that is not one of the classes.
     """
     where = files.shown(url)
     table = _state_table(url)
@@ -289,7 +310,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
         y = labels_of_rows.binary_labels(model.schema.positive, model.schema.negative, where)
     else:
         if not model.topics:
-            # raises an error for a class that the model does not know
+            # This raises an error for a class that the model does not know.
             set_numbers(labels_of_rows, model.schema_of_labels, where)
         y = np.array(labels_of_rows.names, dtype=object)[labels_of_rows.class_numbers]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
@@ -303,8 +324,8 @@ def _state_table(url: str) -> pd.DataFrame:
             return pd.read_parquet(io.BytesIO(data))
         if url.lower().endswith(".csv"):
             separator = max(",;\t", key=data.partition(b"\n")[0].decode(errors="replace").count)
-            # None may be a class
+            # The text "None" may be a class.
             return pd.read_csv(io.BytesIO(data), sep=separator, keep_default_na=False, na_values=[""])
-    except Exception as e:  # pandas and pyarrow raise many kinds of errors
+    except Exception as e:  # pandas and pyarrow raise errors of many kinds
         raise InputError(f"cannot read {where}: {str(e).splitlines()[0]}") from None
     raise InputError(f"{where}: labels are read from .parquet and .csv files: convert the file")
