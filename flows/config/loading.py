@@ -252,7 +252,7 @@ class RunOptions(FileOptions):
 
     output: UrlOption = None
     """The folder or URL below which the run folder is made. By default it is the one that the configuration names, or
-    else runs."""
+    otherwise `runs`."""
 
 
 def load_config(model: type[Config], kind: str, config: str, settings: Sequence[str], output: str | None) -> Config:

@@ -91,7 +91,7 @@ class ReproduceOptions(Strict):
     cluster: Annotated[str | None, Cli(metavar="NAME")] = None
     """A file in configs/cluster, or a path, in place of the cluster that the file names."""
     output: UrlOption = None
-    """The folder or URL of the results. By default it is the one that the file names, or else runs."""
+    """The folder or URL of the results. By default it is the one that the file names, or otherwise `runs`."""
 
     def load(self) -> Paper:
         """Read the paper's configuration.
