@@ -1,11 +1,10 @@
 """The workers of a run, and the clusters that they belong to.
 
-A function is called on many items there; blocks of rows stay in their memory or are streamed. Each kind of cluster is opened for
-a run, with a client and scratch space, and released when the run ends. S3 is configured by environment variables, of this
-process and of the workers that it starts.
+A function is called on many items on the workers. Blocks of rows stay in the memory of the workers, or are streamed. Each kind
+of cluster is opened for a run, with a client and scratch space, and released when the run ends. S3 is configured by environment
+variables of this process and of the workers that it starts.
 
-The module also has the stages of a run, which are reported, timed and run by the pipeline, and the results of tasks that are kept
-on disk.
+The module also runs, times and reports the stages of a run, and keeps results of tasks on disk.
 """
 
 import json
@@ -64,9 +63,9 @@ class Workers:
     Attributes
     ----------
     client : object
-        The Dask client; None if this process does all work.
+        The Dask client, or None if this process does all work.
     scratch : str
-        A folder or URL that every worker can read and write; empty without a client.
+        A folder or URL that every worker can read and write. It is empty without a client.
     n_jobs : int
         Without a client, the number of threads that work on blocks; -1 means one for each core.
     """
@@ -81,13 +80,13 @@ class Workers:
         Parameters
         ----------
         observer : RunObserver, optional
-            Is called with the number of finished items after each.
+            The observer that the number of finished items is reported to after each of them.
         """
 
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             results: Iterator[Any]
             if self.client is None:
-                # long retries, because a store may not answer for a while
+                # The retries last long, because storage may not answer for a while.
                 results = map(long_retries()(function), items)
             else:
                 from aucdist.engine.dask import map_on_workers
@@ -101,7 +100,7 @@ class Workers:
         return parallel_map
 
     def place(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Send small objects to the workers, and return handles for `parallel_map`; without workers, return the objects."""
+        """Send small objects to the workers, and return handles for `parallel_map`. Without workers, return the objects."""
         if self.client is None:
             return list(items)
         from aucdist.engine.dask import scatter_items
@@ -109,7 +108,7 @@ class Workers:
         return scatter_items(self.client, items)
 
 
-# ---- memory or streaming -----------------------------------------------------------------------------------------------
+# ---- keep rows or stream them ------------------------------------------------------------------------------------------
 
 
 def choose_cache(
@@ -120,16 +119,16 @@ def choose_cache(
     Parameters
     ----------
     mode : CacheMode
-        {"auto", "memory", "stream"}.
+        {"auto", "memory", "stream"}, the setting of the run.
     n_bytes, largest_block : int
-        Bytes that all blocks take in memory, and the largest of them.
+        The number of bytes that all blocks take in memory, and that of the largest block.
     worker_memory : sequence of tuple (int, int)
-        Of each worker: its memory limit in bytes (0: none), and its threads.
+        For each worker, its memory limit in bytes (0 without a limit) and its number of threads.
 
     Returns
     -------
     tuple (bool, str)
-        `stream`; `why`, the rest of a sentence whose subject is the rows.
+        Whether blocks are streamed, and the reason: the rest of a sentence whose subject is the rows.
 
     Raises
     ------
@@ -156,14 +155,20 @@ def choose_cache(
 
 
 def worker_memory(client: Any) -> list[tuple[int, int]]:
-    """Return memory limit (bytes; 0: none) and threads of each worker, or (client None) of this process."""
+    """Return the memory limit of each worker in bytes (0 without a limit) and its number of threads.
+
+    If `client` is None, these are the numbers of this process.
+    """
     from aucdist.engine.dask import memory_here, memory_of_workers
 
     return [(memory_here(), 1)] if client is None else memory_of_workers(client)
 
 
 def threads_that_fit(n_jobs: int, largest_block: int) -> int:
-    """Return the number of threads that `n_jobs` means, or as many fewer as this process has memory for while it streams."""
+    """Return how many threads stream blocks of a size without exceeding the memory of this process.
+
+    It is at most the number of threads that `n_jobs` means.
+    """
     from aucdist.engine.dask import memory_here
 
     fit = int(SHARE_FOR_ROWS * memory_here() // (BLOCKS_WHILE_STREAMING * max(largest_block, 1)))
@@ -177,15 +182,16 @@ def open_cluster(config: ClusterConfig, name: str, observer: RunObserver | None 
     Parameters
     ----------
     config : ClusterConfig
+        The configuration of the cluster.
     name : str
-        Of the run; names the scratch folder, and a cluster that is started for it.
+        The name of the run. The scratch folder and a cluster that is started for the run are named after it.
     observer : RunObserver, optional
-        Is called with a remark for each worker that is lost.
+        The observer that the loss of a worker is reported to.
 
     Raises
     ------
     InputError
-        If the cluster cannot be reached or started, or runs other versions.
+        If the cluster cannot be reached or started, or runs other versions of packages.
     RunError
         If workers do not come in time.
     """
@@ -224,7 +230,8 @@ def open_cluster(config: ClusterConfig, name: str, observer: RunObserver | None 
 def fixed_worker_set(config: ClusterConfig, workers: Workers, n_blocks: int) -> Iterator[None]:
     """Keep the number of workers constant while rows are partitioned and a model is fitted to them.
 
-    A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.
+    A cluster that scales with its load is first scaled to one worker for each block, within its limits. Other clusters are not
+    changed.
 
     Raises
     ------
@@ -251,14 +258,15 @@ def s3_as_configured(config: Any, observer: RunObserver) -> Iterator[None]:
     Parameters
     ----------
     config : object
-        Has `s3`, and perhaps `cluster`: workers that are already running, or in pods, have their own environment.
+        A configuration with `s3` and perhaps `cluster`. Workers that are already running, or run in pods, have their own
+        environment.
     observer : RunObserver
         Reports the progress of the run.
 
     Raises
     ------
     InputError
-        If the Prefect block does not exist or has no credentials.
+        If the Prefect block with the credentials does not exist or has none.
     """
     changes, cluster = environment_of(config.s3), getattr(config, "cluster", None)
     if changes and not isinstance(cluster, NoCluster | LocalClusterConfig | None):
@@ -272,10 +280,10 @@ def s3_as_configured(config: Any, observer: RunObserver) -> Iterator[None]:
 
 
 def environment_of(config: S3Config) -> dict[str, str | None]:
-    """Return the environment variables to set, or with None to remove."""
+    """Return the environment variables to set. A value of None means that the variable is removed."""
     changes: dict[str, str | None] = {}
     if config.block is not None:
-        # the credentials of a Prefect block, which are stored nowhere else
+        # The credentials of a Prefect block are stored nowhere else.
         if not api_configured():
             raise InputError(
                 f"s3.block is {config.block!r}, but no Prefect server is configured: set PREFECT_API_URL, or leave `block` out"
@@ -311,7 +319,7 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
             )
         changes |= variables | {variable: value for variable, value in more.items() if value}
     elif config.profile is not None:
-        # keys in the environment would take precedence over the profile
+        # Keys in the environment would take precedence over the profile.
         changes |= dict.fromkeys(CREDENTIALS.values()) | {"AWS_PROFILE": config.profile}
     named = {
         ENDPOINT: reveal(config.endpoint or ""),
@@ -329,7 +337,7 @@ def _set_environment(changes: Mapping[str, str | None]) -> None:
         else:
             os.environ[name] = value
     if changes:
-        # s3fs caches connections, which were made with the old environment
+        # s3fs caches connections, and these were made with the old environment.
         fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
@@ -339,9 +347,13 @@ COMPILING = "compiling kernels, once per machine"
 class Stages:
     """The stages of one run.
 
-    `observer`: is called with the name of each stage when it starts, and runs it.
-    `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last. The time in
-        which this process compiled kernels is listed separately, under `COMPILING`.
+    Attributes
+    ----------
+    observer : RunObserver
+        Runs the stages. The name of each stage is reported to it when the stage starts.
+    seconds : dict of str to float
+        The wall time of each stage so far, in the order in which they ran. If a stage ran twice, it is that of the second time.
+        The time in which this process compiled kernels is listed separately, under `COMPILING`.
     """
 
     def __init__(self, observer: RunObserver):
@@ -369,20 +381,21 @@ class Stages:
 
 @contextmanager
 def started(config: Any, name: str, observer: RunObserver) -> Iterator[tuple[Stages, Workers]]:
-    """Configure S3 and open the cluster of a command while the context lasts, and yield its stages and the workers.
+    """Configure S3 and open the cluster of a command while the context lasts. Yield the stages and the workers.
 
     Parameters
     ----------
     config : object
-        Has `cluster` and `s3`.
+        A configuration with `cluster` and `s3`.
     name : str
+        The name of the run.
     observer : RunObserver
         Reports the progress of the run.
 
     Raises
     ------
     InputError, RunError
-        As `open_cluster` and `s3_as_configured`.
+        In the same cases as by `open_cluster` and `s3_as_configured`.
     """
     stages = Stages(observer)
     with s3_as_configured(config, observer), open_cluster(config.cluster, name, observer) as workers:
@@ -392,15 +405,15 @@ def started(config: Any, name: str, observer: RunObserver) -> Iterator[tuple[Sta
 class ResultCache:
     """A content-addressed cache of results below a folder.
 
-    A result is stored under a label and the digest of this version of aucdist, of `common` and of its task. So a changed
-    configuration, data set or version computes again what it changes, and nothing else.
+    The name of a result has a label and a digest of the version of aucdist, of `common` and of its task. If the configuration,
+    the data or the version changes, the results that depend on the change are computed again, and no others.
 
     Parameters
     ----------
     url : str
-        A path or a URL; the folder is made with the first result.
+        A path or a URL. The folder is created with the first result.
     *common : object
-        What all tasks share, as JSON values.
+        The values that the results of all tasks depend on, as JSON values.
 
     Raises
     ------
@@ -415,21 +428,21 @@ class ResultCache:
             self._files = {file.removeprefix(path).lstrip("/") for file in stored}
 
     def get(self, label: str, task: Any) -> Any:
-        """Return the result of a task, or None if it is not in the cache, or damaged there.
+        """Return the result of a task, or None if it is not in the cache or is damaged there.
 
         Parameters
         ----------
         label : str
-            A readable beginning of the file's name, which may have folders.
+            A readable prefix of the file's name. It may contain folders.
         task : object
-            What determines the result beyond what all tasks share, as JSON values.
+            The other values that the result depends on, as JSON values.
         """
         file = self._file(label, task)
         if file not in self._files:
             return None
         try:
             return read_sealed(f"{self._url}/{file}")
-        except InputError:  # damaged: the result is computed again and replaced
+        except InputError:  # the file is damaged, so the result is computed again and replaced
             return None
 
     def put(self, label: str, task: Any, result: Any) -> None:

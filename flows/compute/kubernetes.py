@@ -1,6 +1,6 @@
-"""Dask clusters on Kubernetes, by the Dask operator: the calls to its API, the DaskCluster of a run, and its manifests.
+"""Dask clusters on Kubernetes, by means of the Dask operator: calls to its API, the DaskCluster of a run, and its manifests.
 
-A cluster is created, monitored while it starts, and removed when the run ends in any way.
+A cluster is created, monitored while it starts, and removed when the run ends, whether it succeeds or fails.
 """
 
 import itertools
@@ -29,7 +29,7 @@ from flows.config.cluster import Adaptive, KubernetesConfig, Resources
 
 OBJECTS = {"group": "kubernetes.dask.org", "version": "v1"}
 CLUSTERS = OBJECTS | {"plural": "daskclusters"}
-TIMEOUTS = (5, 30)  # to connect, and to answer
+TIMEOUTS = (5, 30)  # the seconds to connect and to answer
 UNCOUNTED = "status unknown for quota"
 """The server's message about a quota until its controller has counted."""
 QUOTA_PATIENCE = 360.0
@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 
 class Api:
-    """The API server, for one namespace; found by `KUBECONFIG`, by ``~/.kube/config``, or by the environment of a pod.
+    """The API server for one namespace. `KUBECONFIG`, ``~/.kube/config`` or the environment of a pod say where it is.
 
     Raises
     ------
     InputError
-        From every method if there is no server, it rejects the credentials or the request, or has no Dask operator.
+        From every method, if there is no server, if it rejects the credentials or the request, or if it has no Dask operator.
     RunError
-        From every method if it failed.
+        From every method, if the server failed.
     """
 
     def __init__(self, namespace: str):
@@ -101,7 +101,7 @@ class Api:
 
 
 def retry_until_counted(call: Callable[[], Any], pause: float = 1.0) -> Any:
-    """Return what a function returns, and repeat the call while the quota of the namespace has not been counted yet."""
+    """Return the result of a function. Repeat the call while Kubernetes has not yet counted the quota of the namespace."""
     end = time.monotonic() + QUOTA_PATIENCE
     for attempt in itertools.count():
         try:
@@ -118,7 +118,7 @@ def retry_until_counted(call: Callable[[], Any], pause: float = 1.0) -> Any:
 
 @contextmanager
 def convert_errors(namespace: str) -> Iterator[None]:
-    """Turn errors of the Kubernetes client into `InputError` and `RunError`."""
+    """Convert errors of the Kubernetes client to `InputError` and `RunError`."""
     from kubernetes.client import ApiException
     from kubernetes.config import ConfigException
     from urllib3.exceptions import HTTPError
@@ -173,7 +173,7 @@ def _user_error(error: Any, namespace: str, where: str) -> Exception:
 # ---- the cluster of a run --------------------------------------------------------------------------------------------
 
 
-POLL_SECONDS = 1.0  # seconds between two requests
+POLL_SECONDS = 1.0  # the seconds between two requests
 GONE_SECONDS = 60
 FAULT_SECONDS = 30.0
 """Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
@@ -190,20 +190,21 @@ of a new pod yet. ErrImagePull may be a registry that is down for a moment."""
 
 @contextmanager
 def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
-    """Create a cluster and yield a client when its first workers are connected; the cluster is removed afterwards.
+    """Create a cluster, and yield a client when its first workers are connected. The cluster is removed afterwards.
 
     Parameters
     ----------
     config : KubernetesConfig
+        The configuration of the cluster.
     run : str
-        The name of the run; the cluster is named after it, unless the configuration names it.
+        The name of the run. The cluster is named after it, unless the configuration has a name.
 
     Raises
     ------
     InputError
         If the cluster cannot be created as configured.
     RunError
-        If it does not start in time; the message has the reasons that Kubernetes gives.
+        If the cluster does not start in time. The message has the reasons that Kubernetes gives.
     """
     api = Api(config.namespace)
     name = config.name or cluster_name(run)
@@ -228,7 +229,7 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
 
 
 def cluster_name(run: str) -> str:
-    """Return a new name for the cluster of a run: valid for Kubernetes, and short enough for its services."""
+    """Return a new name for the cluster of a run. It is valid for Kubernetes, and short enough for the names of its services."""
     return f"aucdist-{re.sub('[^a-z0-9]+', '-', run.lower())}"[:46].rstrip("-") + f"-{uuid.uuid4().hex[:6]}"
 
 
@@ -242,10 +243,10 @@ def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
 
 
 def _owner() -> Json | None:
-    """Return an owner reference to the pod of this process: when the pod is removed, Kubernetes removes the cluster.
+    """Return an owner reference to the pod of this process. Kubernetes removes the cluster when the pod is removed.
 
-    The operator can also remove idle clusters (`idleTimeout`), but while it looks for a scheduler that is not there yet, or
-    no longer, it blocks for minutes, and with it all clusters (dask-kubernetes 2026.3).
+    The operator can also remove idle clusters (`idleTimeout`). But while it waits for a scheduler that does not exist yet, or no
+    longer exists, it blocks all clusters for minutes (dask-kubernetes 2026.3).
     """
     if "POD_UID" not in os.environ:
         return None
@@ -255,7 +256,7 @@ def _owner() -> Json | None:
 def _has_scheduler(api: Api, name: str) -> bool:
     """Return whether the scheduler's pod is ready.
 
-    The phase of the DaskCluster is not reliable: it often stays Pending, because two writes of the operator race
+    The phase of the DaskCluster is not reliable. It often stays Pending, because of a race between two writes of the operator
     (dask-kubernetes issue 968). The status of the pod is reliable.
     """
     schedulers = (pod for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
@@ -263,7 +264,10 @@ def _has_scheduler(api: Api, name: str) -> bool:
 
 
 def _resolve(address: str) -> None:
-    """Check that the name of the scheduler's Service resolves, as it does in every pod: Dask would retry until its timeout."""
+    """Check that the name of the scheduler's Service resolves, as it does in every pod.
+
+    If it does not, Dask would retry until its timeout.
+    """
     host = str(urlsplit(address).hostname)
     end = time.monotonic() + FAULT_SECONDS
     while True:
@@ -295,9 +299,13 @@ def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout:
 
 
 def startup_problem(api: Api, name: str) -> tuple[list[str], float, float | None]:
-    """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting.
+    """Return why a cluster has not started, and how long to wait.
 
-    The third result is the number of seconds after which the fault is final; None if it may pass.
+    Returns
+    -------
+    tuple (list of str, float, float or None)
+        The reasons that Kubernetes reports, how many seconds it is worth waiting, and the number of seconds after which the
+        fault is final. The last is None if the fault may disappear.
     """
     reasons, worth, fatal = [], float("inf"), None
     deployments, pods = api.deployments(name), api.pods(name)
@@ -306,7 +314,7 @@ def startup_problem(api: Api, name: str) -> tuple[list[str], float, float | None
         worth = FAULT_SECONDS
     for deployment in deployments:
         for condition in deployment.status.conditions or ():
-            if condition.type == "ReplicaFailure":  # for example if a quota is used up
+            if condition.type == "ReplicaFailure":  # this happens, for example, if a quota is exceeded
                 reasons.append(f"{deployment.metadata.name}: {condition.message}")
                 worth = FAULT_SECONDS
     for pod in pods:
@@ -324,7 +332,10 @@ def startup_problem(api: Api, name: str) -> tuple[list[str], float, float | None
 
 
 def _remove(api: Api, name: str) -> None:
-    """Remove a cluster and wait until it is gone; a failure is logged, so that it does not hide the outcome of the run."""
+    """Remove a cluster and wait until it is gone.
+
+    A failure is only logged, so that it does not hide the outcome of the run.
+    """
     try:
         api.delete_cluster(name)
         end = time.monotonic() + GONE_SECONDS
@@ -355,11 +366,13 @@ def manifests_of(config: KubernetesConfig, name: str, labels: dict[str, str], ow
     Parameters
     ----------
     config : KubernetesConfig
+        The configuration of the cluster.
     name : str
+        The name of the cluster.
     labels : dict of str to str
-        The labels of the cluster, which the operator also gives to its pods and services.
+        The labels of the cluster. The operator also gives them to its pods and services.
     owner : dict or None
-        An owner reference; Kubernetes removes the cluster with its owner.
+        An owner reference. Kubernetes removes the cluster when it removes the owner.
     """
     address = address_of(config, name)
     metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
@@ -375,10 +388,10 @@ def manifests_of(config: KubernetesConfig, name: str, labels: dict[str, str], ow
 
 
 def address_of(config: KubernetesConfig, name: str) -> str:
-    """Return the address of the scheduler of the cluster `name`, inside the network of Kubernetes."""
+    """Return the address of the scheduler of a cluster in the network of Kubernetes."""
     return f"{'tls' if config.tls else 'tcp'}://{name}-scheduler.{config.namespace}:8786"
 
 
 def _memory_limit(resources: Resources) -> int:
-    """Return Dask's memory limit: a tenth less than the pod's, because the worker's nanny needs memory, too."""
+    """Return Dask's memory limit. It is a tenth less than that of the pod, because the worker's nanny needs memory, too."""
     return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))

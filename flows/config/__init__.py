@@ -1,1 +1,1 @@
-"""Configuration models that several use cases share, and the reading of configuration files."""
+"""Configuration models that several commands share, and the reading of configuration files."""

@@ -1,6 +1,7 @@
-"""Configuration of where a run works: its cluster, its access to S3, and its checkpoints.
+"""Configuration of the cluster, the access to S3 and the checkpoints of a run.
 
-The module also finds out whether Prefect has an API configured, if possible without importing Prefect, which takes seconds.
+The module also finds out whether an API of Prefect is configured. If possible, it does so without importing Prefect, because
+the import takes seconds.
 """
 
 import os
@@ -31,9 +32,9 @@ class NoCluster(Strict):
     any number."""
 
     def _check(self) -> None:
-        from aucdist.engine.steps import number_of_threads  # here, because it loads SciPy and Numba
+        from aucdist.engine.steps import number_of_threads  # imported here, because it loads SciPy and Numba
 
-        number_of_threads(self.n_jobs)  # raises an error for a number that none can be
+        number_of_threads(self.n_jobs)  # raises an error if the number is not valid
 
 
 class LocalClusterConfig(Strict):
@@ -224,9 +225,9 @@ API_VARIABLE = "PREFECT_API_URL"
 
 
 def api_configured() -> bool:
-    """Return whether the settings that Prefect reads in this folder name an API. An empty ``PREFECT_API_URL`` means none.
+    """Return whether the settings that Prefect reads in this folder name an API. An empty ``PREFECT_API_URL`` means that they do not.
 
-    Importing Prefect takes seconds, so that it is asked only if one of its files may name an API.
+    Importing Prefect takes seconds, so this is only done if one of its files may name an API.
     """
     if API_VARIABLE in os.environ:
         return bool(os.environ[API_VARIABLE])
@@ -239,7 +240,7 @@ def api_configured() -> bool:
         profiles: API_VARIABLE,
     }
     for file, mark in marks.items():
-        # There is no such file; and Prefect itself complains about a broken one when it is used.
+        # The file may not exist. If it is damaged, Prefect itself reports this when it is used.
         with suppress(Exception):
             if re.search(mark, Path(file).expanduser().read_text(encoding="utf-8")):
                 from prefect.settings import Settings

@@ -1,6 +1,6 @@
-"""Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test.
+"""Configuration of data sets: which rows are read, how their features are encoded, and which rows are test rows.
 
-The module also finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself.
+The module also finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder.
 """
 
 import re
@@ -156,7 +156,7 @@ class TestConfig(Strict):
     def _without_unused_keys(self, dump: SerializerFunctionWrapHandler) -> Json:
         unused = {"seed"} if self.fraction is None else set()
         unused |= {"last", "gap", "keep"} if self.time is None else set()
-        # otherwise the configuration could not be read again
+        # Otherwise the configuration could not be read again.
         return {key: value for key, value in dump(self).items() if key not in unused}
 
 
@@ -188,7 +188,7 @@ class DataConfig(DataRef):
     @model_validator(mode="before")
     @classmethod
     def _with_names_of_today(cls, content: Any) -> Any:
-        if isinstance(content, dict) and "split" in content:  # the name in 0.4.0
+        if isinstance(content, dict) and "split" in content:  # the name of `test` in 0.4.0
             if content.get("test") is not None:
                 raise InputError("`test` and its earlier name `split` are both given: remove one of them")
             content = dict(content)
@@ -208,7 +208,7 @@ class DataConfig(DataRef):
 
 
 def not_in_order(time: str) -> InputError:
-    """Return the error for a column of times by which rows cannot be split."""
+    """Return the error for a column of times that rows cannot be sorted by."""
     return InputError(
         f"the rows cannot be split by the time {time!r}, which has neither numbers nor dates to order them by: name another "
         "column"
@@ -216,7 +216,7 @@ def not_in_order(time: str) -> InputError:
 
 
 def check_keys_for_classes(config: Any) -> None:
-    """Raise an InputError if a configuration of a run has a key that is for two classes."""
+    """Raise an InputError if the configuration of a run for several classes has a key that only two classes can have."""
     if config.shapes.requested:
         raise InputError(
             "shapes is for two classes: leave `shapes` out, or set `positive` to one class in place of `each`"
@@ -227,12 +227,12 @@ def source_of(config: DataRef | TestConfig) -> Source:
     """Return the source of a data set: the entry of the catalog, or the `source` of the configuration."""
     if config.name is not None:
         return find_source(config.name)
-    assert config.source is not None  # the models check that one of the two is given
+    assert config.source is not None  # the models check that either the name or the source is given
     return config.source
 
 
 def batch_name(data: UnlabelledRef) -> str:
-    """Return a name for rows: that of the data set, or of its first file."""
+    """Return a name for rows. It is that of the data set or of its first file."""
     if data.name is not None:
         return data.name
     name = source_of(data).urls()[0].rstrip("/").rpartition("/")[2].partition(".")[0]
@@ -245,7 +245,7 @@ def configured_source(config: DataConfig) -> Source:
     Raises
     ------
     InputError
-        If rows have groups already.
+        If the source and the configuration both name groups.
     """
     source = source_of(config)
     changes: Json = {} if config.positive is None else {"positive": config.positive}
@@ -278,18 +278,19 @@ def source_from_name(
     Parameters
     ----------
     data : str
-        A name of the catalog; a YAML file with the keys of a source; or a path or URL, whose suffix or first bytes give the
-        format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
+        A name of the catalog, a YAML file with the keys of a source, or the path or URL of data. The suffix or the first bytes
+        of data give the format. Relative paths start at the working folder. Those in a YAML file are looked up in the folder of
+        this file first.
     settings : sequence of str, default=()
         Changes to the source, each ``key=value`` with a value in YAML.
     labelled : bool, default=True
-        False for rows that are only scored: their source need not name a label column.
+        Whether the source needs a label column. Rows that are only scored need none.
     label : str, optional
         The label column: a name, or a position if there is no header.
     positive : str, optional
         The positive class, as the file spells it.
     trained : str, optional
-        A model, whose training rows tell the format of a file that has no suffix.
+        A model. A file without a suffix is read in the format of its training rows.
 
     Raises
     ------
@@ -327,7 +328,7 @@ def is_yaml(data: str) -> bool:
 
 
 def _in_catalog(data: str) -> bool:
-    # look for files and folders first, because reading the catalog is slow
+    # Files and folders are tried first, because reading the catalog is slow.
     return not (is_yaml(data) or "/" in data or _format_from_suffix(data)) and data in catalog()
 
 
@@ -345,16 +346,16 @@ def _entry(data: str) -> Json:
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
         raise unknown("file or data set", data, catalog())
     by_suffix = _format_from_suffix(url)
-    if url.endswith(".dat") and not on_the_web:  # KEEL's, and that of many others
+    if url.endswith(".dat") and not on_the_web:  # the suffix of KEEL files and of many others
         return {"source": url, **_format_from_content(files.files_of(url)[0])}
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
-    # loads NumPy, SciPy and compiled kernels
+    # This import loads NumPy, SciPy and compiled kernels.
     from aucdist.data.shards.manifest import CURRENT, MANIFEST_NAME, SHARD_NAME
 
     if MANIFEST_NAME.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
-    if not on_the_web:  # a folder: the suffixes of all files must agree
+    if not on_the_web:  # it may be a folder, and then the suffixes of all files must agree
         # The Parquet files of Delta and Iceberg tables may hold rows that were deleted.
         for name, form in ((CURRENT, "shards"), ("_delta_log", "delta"), ("metadata/version-hint.text", "iceberg")):
             if files.exists(f"{url.rstrip('/')}/{name}"):
@@ -370,7 +371,7 @@ def _entry(data: str) -> Json:
 
 
 def _format_from_suffix(url: str) -> Json:
-    """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
+    """Return the format and the separator of a file by its suffix. The result is empty if the suffix is unknown."""
     path = Path(name_of(url))
     return format_from_suffix((path.with_suffix("") if packing_of(url) else path).name)
 

@@ -26,24 +26,24 @@ RUN_NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-
 
 @dataclass(frozen=True)
 class Cli:
-    """How a field of a command's model is given on the command line; without such a note it is an option of its own name.
+    """How a field of a command's model is given on the command line. Without this annotation, it is an option with the field's name.
 
     Attributes
     ----------
     position : int
-        Of an argument among the arguments, from 1; 0 for an option.
+        The position of an argument among the arguments, from 1. It is 0 for an option.
     flag : str
-        The name of the option, if it is not that of the field.
+        The name of the option, if it differs from that of the field.
     metavar : str
-        What stands for the value in the help.
+        The placeholder of the value in the help.
     data : bool
-        The value is a data set, which `flows.config.data.source_from_name` finds, and ``--set`` changes its keys.
+        Whether the value is a data set, which `flows.config.data.source_from_name` finds. ``--set`` then changes its keys.
     labelled : bool
-        The rows of the data set need a label.
+        Whether the rows of the data set need a label.
     required : bool
-        The command line has to give it, although a configuration may say it in another way.
+        Whether the command line has to give the value, although a configuration may give it in another way.
     hidden : bool
-        Only a configuration can give it.
+        Whether only a configuration can give the value.
     """
 
     position: int = 0
@@ -83,15 +83,18 @@ FolderArgument = Annotated[PathOrUrl, Cli(position=1)]
 
 
 class Strict(BaseModel):
-    """A model that refuses keys it does not know."""
+    """A configuration model that refuses unknown keys."""
 
-    # What a command does not validate is not built, which would take as long as reading a small file.
+    # Validators are built when they are first used. Building those of all commands would take as long as reading a small file.
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
     def _keys_and_numbers(cls, content: Any) -> Any:
-        """Refuse other values than mappings, unknown keys, and true and false for numbers, which pydantic reads as 1 and 0."""
+        """Raise an InputError unless the content is a mapping without unknown keys.
+
+        True and false are refused where numbers are expected, because pydantic would read them as 1 and 0.
+        """
         if not isinstance(content, dict | BaseModel):
             raise ValueError(f"must be a mapping with keys such as {', '.join(list(cls.model_fields)[:4])}")
         if cls.model_config["extra"] == "forbid":
@@ -105,7 +108,7 @@ class Strict(BaseModel):
 
     @classmethod
     def _keys_below(cls) -> dict[str, str]:
-        """Return the path of each key of the mappings in this one, such as ``model.lam`` of ``lam``."""
+        """Return the path of each key in the mappings that this one contains, such as ``model.lam`` for ``lam``."""
         return {
             key: f"{name}.{key}"
             for name, field in cls.model_fields.items()
@@ -123,7 +126,7 @@ class Strict(BaseModel):
 
 
 def kinds_of(annotation: Any) -> set[Any]:
-    """Return the types that a union or a list is made of, and list itself if it is one."""
+    """Return the types that a union or a list consists of. For a list, the type `list` is one of them."""
     parts = get_args(annotation)
     outer = {list} if get_origin(annotation) is list else set()
     return {annotation} if not parts else outer.union(*(kinds_of(part) for part in parts))
@@ -145,7 +148,10 @@ def configs_folder(kind: str) -> Path:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads 1e-3 as a number, yes, no, on and off as strings as YAML 1.2 does, and refuses duplicate keys."""
+    """A SafeLoader that follows YAML 1.2 where this prevents mistakes.
+
+    It reads 1e-3 as a number, and yes, no, on and off as strings. It refuses duplicate keys.
+    """
 
     yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # as yaml itself does
         first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:bool"]
@@ -153,7 +159,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping; a duplicate key is an error."""
+        """Return a mapping. A duplicate key is an error."""
         keys = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -164,7 +170,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper that quotes texts such as 1e-3, which `_Loader` would read as numbers."""
+    """A SafeDumper that quotes strings such as 1e-3, because `_Loader` would read them as numbers."""
 
 
 _Loader.add_implicit_resolver(
@@ -177,12 +183,12 @@ for _kind in (_Loader, _Dumper):
 
 
 def parse_yaml(text: str | bytes, where: str) -> Any:
-    """Parse YAML, bytes of which are UTF-8 or UTF-16; `where` names the text in the error.
+    """Parse YAML. Bytes are UTF-8 or UTF-16, and `where` is the name of the text in errors.
 
     Raises
     ------
     InputError
-        If it is not valid, too deep, or so full of aliases that it would fill the memory.
+        If the text is not valid YAML, is nested too deeply, or has so many aliases that it would fill the memory.
     """
     try:
         return _expanded(yaml.load(text, _Loader), itertools.count())
@@ -192,7 +198,8 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         raise InputError(
             f"{where}{f', line {mark.line + 1}, column {mark.column + 1}' if mark else ''}: this is not valid YAML: {problem}"
         ) from None
-    except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as for `!!int x`
+    # For example by `!!int x`.
+    except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:
         raise InputError(f"{where}: this is not valid YAML: {type(e).__name__}: {str(e)[:MAX_VALUE]}") from None
 
 
@@ -232,7 +239,9 @@ def find_config(config: str, kind: str = "train") -> Path:
 
 
 class FileOptions(Strict):
-    """The options of a command whose configuration is a file of the model `config_class` in ``configs/<folder>``."""
+    """The options of a command that reads its configuration from a file.
+
+    The file has the model `config_class`, and the project's own files are in ``configs/<folder>``."""
 
     folder: ClassVar[str]
     config_class: ClassVar[type[BaseModel]]
@@ -261,19 +270,20 @@ def load_config(model: type[Config], kind: str, config: str, settings: Sequence[
     Parameters
     ----------
     model : type
+        The pydantic model of the configuration.
     kind : str
-        The project's own configurations are in ``configs/<kind>``.
+        The kind of configuration. The project's own ones are in ``configs/<kind>``.
     config : str
         A path, or a name in that folder.
     settings : sequence of str
-        Changes, each ``key.sub=value`` with a value in YAML.
+        Changes of keys, each ``key.sub=value`` with a value in YAML.
     output : str or None
-        Replaces ``output``.
+        The new value of the key ``output``, or None to keep it.
 
     Raises
     ------
     InputError
-        If something in it is wrong; the message names the file and the key.
+        If the configuration is wrong. The message names the file and the key.
     """
     path = find_config(config, kind)
     return config_of(model, read_mapping(path), str(path), path.parent, settings, output)
@@ -282,18 +292,22 @@ def load_config(model: type[Config], kind: str, config: str, settings: Sequence[
 def config_of(
     model: type[Config], raw: Json, where: str, folder: Path, settings: Sequence[str], output: str | None
 ) -> Config:
-    """Return the configuration of the content of a YAML file. Parameters and errors as `load_config`.
+    """Return the configuration with the content of a YAML file. It raises the same errors as `load_config`.
 
     Parameters
     ----------
     model : type
+        The pydantic model of the configuration.
     raw : dict
+        The content of the file.
     where : str
         The name of the file in error messages.
     folder : Path
-        Where relative paths are looked up first.
+        The folder in which relative paths are looked up first.
     settings : sequence of str
+        Changes of keys, as for `load_config`.
     output : str or None
+        The new value of the key ``output``, or None to keep it.
     """
     for setting in settings:
         apply_setting(raw, setting)
@@ -308,17 +322,19 @@ def validated(model: type[Config], content: Any, where: str, options: Mapping[st
     Parameters
     ----------
     model : type
+        The pydantic model of the configuration.
     content : object
+        The parsed content.
     where : str
-        The name of the data in error messages.
+        The name of the content in error messages.
     options : mapping of str to str, default={}
-        The option of the command line that gives a key. Of a key that is missing, the error shows the first of the
+        For each key the option of the command line that sets it. If a key is missing, the error shows the first of the
         `examples` of its field.
 
     Raises
     ------
     InputError
-        If something in it is wrong; the message has a line for each wrong key, and `where` in each line.
+        If the content is wrong. The message has a line for each wrong key, and `where` in each line.
     """
     try:
         return model.model_validate(content)
@@ -348,13 +364,13 @@ def read_mapping(path: Path) -> Json:
 def find_sources(content: Any, folder: Path) -> Any:
     """Return the content of a YAML file with the relative paths of its sources made absolute.
 
-    They are looked up in the folder of the file, then in the current folder, then below AUCDIST_DATA. Sources of the format
-    ``embedded`` have no files.
+    Relative paths are looked up in the folder of the file, then in the current folder, and then below AUCDIST_DATA. Sources of
+    the format ``embedded`` have no files.
 
     Raises
     ------
     InputError
-        If a path is in none of them; the message lists what was tried.
+        If a path is in none of these folders. The message lists the paths that were tried.
     """
     if isinstance(content, list):
         return [find_sources(value, folder) for value in content]
@@ -374,29 +390,29 @@ def apply_setting(raw: Json, setting: str) -> None:
     """Apply a setting ``key.sub=value`` of the command line to the content of a YAML file."""
     key, equals, value = setting.partition("=")
     parts = key.strip().split(".")
-    where = f"--set {key}"  # the value may be a secret
+    where = f"--set {key}"  # without the value, which may be a secret
     if not equals or not all(parts):
         raise InputError(f"{where}: `key=value` is expected, as in --set model.lam=1e-2")
     at = raw
     for i, part in enumerate(parts[:-1]):
         below = at.setdefault(part, {})
-        if part == "cluster":  # by its name, so that the setting can change a key of it
+        if part == "cluster":  # a name is replaced by its configuration, so that the setting can change a key of it
             below = at[part] = named_cluster(below)
         if not isinstance(below, dict):
             raise InputError(
                 f"{where}: {'.'.join(parts[: i + 1])!r} is a value and has no keys below it: correct the key"
             )
         at = below
-    # The name of a class is the text that was typed; YAML would convert `false`, `null`, `12:30` and `2024-01-31`. So is a sign
-    # alone, as in --set separator=, which means something else in YAML, and a format of dates, as in --set
-    # date_format=%d.%m.%Y.
+    # The name of a class is the text that was typed, because YAML would convert `false`, `null`, `12:30` and `2024-01-31`. The
+    # same holds for a single punctuation mark, as in --set separator=, which has a meaning in YAML, and for a format of dates,
+    # as in --set date_format=%d.%m.%Y.
     text = value.strip()
     is_class = parts[-1] == "positive" and text and text[0] not in "[{'\""
     at[parts[-1]] = text if is_class or text in SEPARATORS or text[:1] == "%" else parse_yaml(value, where)
 
 
 def flattened(content: Json) -> Json:
-    """Flatten nested mappings: the key of each value is its path, such as ``model.lam``."""
+    """Flatten nested mappings. The key of each value is its path, such as ``model.lam``."""
     flat: Json = {}
     for name, value in content.items():
         if isinstance(value, dict):
@@ -407,7 +423,7 @@ def flattened(content: Json) -> Json:
 
 
 def named_cluster(cluster: Any) -> Any:
-    """Return the configuration of a cluster; a text is the name of a file in ``configs/cluster``, or its path."""
+    """Return the configuration of a cluster. A string is the name of a file in ``configs/cluster``, or its path."""
     return read_mapping(find_config(cluster, "cluster")) if isinstance(cluster, str) else cluster
 
 
@@ -419,5 +435,5 @@ def to_yaml(config: Any) -> str:
 
 
 def yaml_text(content: Any) -> str:
-    """Return content as YAML, without secrets."""
+    """Return content as YAML. Secrets are removed."""
     return hide(yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096))

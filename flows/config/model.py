@@ -1,6 +1,6 @@
-"""Configuration of the estimator, and of the fits beside it that a report shows.
+"""Configuration of the estimator, and of additional fits that a report shows.
 
-It includes the operating point, which is the target for the threshold of predictions.
+It includes the operating point, which is the target that sets the threshold.
 """
 
 from functools import cached_property
@@ -20,7 +20,7 @@ AUTO = "auto"
 class ModelConfig(Strict):
     """The estimator and its parameters. A parameter that is left out has the default of the estimator."""
 
-    # Extra keys are parameters of one estimator alone; they are checked against it below.
+    # Extra keys are parameters of the estimator. They are checked below.
     model_config = ConfigDict(extra="allow")
 
     estimator: str = "PairwiseHingeClassifier"
@@ -49,7 +49,7 @@ class ModelConfig(Strict):
 
     @property
     def map_name(self) -> Any:
-        """The name of the feature map, or `AUTO`; None without one."""
+        """The name of the feature map, or `AUTO`. It is None if there is no feature map."""
         return self.features.get("map") if isinstance(self.features, dict) else self.features
 
     @property
@@ -66,7 +66,7 @@ class ModelConfig(Strict):
 
     @property
     def resolved(self) -> Json:
-        """All parameters, with the defaults of the estimator. Parameters that cross-validation chooses keep their values."""
+        """All parameters, including the defaults of the estimator. Parameters that cross-validation chooses keep their values."""
         chosen = {"features": self.features, "lam": self.lam} if self.chooses_features else {}
         parameters: Json = self.built.plain_params()
         return parameters | {name: value for name, value in chosen.items() if name in parameters}
@@ -78,7 +78,7 @@ class ModelConfig(Strict):
     @cached_property
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
-        from aucdist import estimators  # here, because it loads scikit-learn and Numba
+        from aucdist import estimators  # imported here, because it loads scikit-learn and Numba
         from aucdist.estimators.with_solver import check_parameter_names
 
         if self.estimator not in estimators.CLASSIFIERS:
@@ -86,7 +86,7 @@ class ModelConfig(Strict):
         estimator = getattr(estimators, self.estimator)()
         if self.solver is not None:
             estimator.set_params(solver=self.solver)
-            _ = estimator.resolved_solver  # whose parameters are allowed, too
+            _ = estimator.resolved_solver  # its parameters are allowed, too
         allowed = estimator.get_params()
         extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
         parameters = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
@@ -98,23 +98,25 @@ class ModelConfig(Strict):
                 check_parameter_names([key], estimator.solvers)
                 raise unknown(f"parameter of {self.estimator}:", key, allowed)
         estimator.set_params(**parameters)
-        estimator.check_parameters()  # the ranges too, before the data is read
+        estimator.check_parameters()  # the ranges are checked before the data is read
         return estimator
 
 
 def check_estimator(model: Any, *, missing: bool) -> None:
-    """Check that a run folder, which has a weight for each feature, can hold an estimator, and that the rows can be fitted.
+    """Check that an estimator can be stored in a run folder, which has a weight for each feature, and that it can fit the rows.
 
     Parameters
     ----------
     model : object
+        The estimator.
     missing : bool
         Whether the rows may have missing values.
 
     Raises
     ------
     InputError
-        If its kernel is not linear, or it has no place for missing values; the message says what to do instead.
+        If the kernel is not linear, or if rows may have missing values and the estimator does not allow them. The message says
+        what to do instead.
     """
     from aucdist.estimators.tables import allows_missing
 
@@ -130,7 +132,7 @@ def check_estimator(model: Any, *, missing: bool) -> None:
             "`impute: keep` needs a feature map that accepts missing values: use `features: bins`, `leaves` or `auto` "
             f"instead of {model.features!r}, or fill the values in by `impute: mean` or `median`"
         )
-    # Only bins and leaves encode rows as codes.
+    # The feature maps that allow missing values encode rows as the numbers of bins or leaves.
     if model.features is not None and allows_missing(model) and not model.resolved_solver.accepts_codes:
         raise InputError(
             f"model: solver {model.resolved_solver.name!r} does not support features={model.features!r}, which encodes rows as "
@@ -154,7 +156,7 @@ class ShapesConfig(Strict):
 
     @property
     def requested(self) -> bool:
-        """Whether there is anything to fit."""
+        """Whether there is any additional fit."""
         return self.halves is not None or self.compare_free
 
 
@@ -193,7 +195,7 @@ class OperatingPointConfig(Strict):
     """At least this share of the positive rows is flagged."""
     cost: Annotated[
         CostConfig | None,
-        # a text was typed on the command line
+        # On the command line, the value is a text.
         BeforeValidator(
             lambda value: with_current_keys(parse_yaml(value, "--cost") if isinstance(value, str) else value)
         ),
@@ -225,7 +227,7 @@ class OperatingPointConfig(Strict):
 
     @property
     def row_costs(self) -> Costs | None:
-        """The costs of decisions, if each row has its own cost; otherwise None."""
+        """The costs of decisions if each row has its own cost, otherwise None."""
         costs = None if self.cost is None else Costs(**self.cost.model_dump())
         return costs if costs is not None and costs.differ_by_row else None
 
@@ -235,12 +237,12 @@ class OperatingPointConfig(Strict):
         return self.model_dump(exclude_none=True, include={*OperatingPointConfig.model_fields} - {"out_of_fold"})
 
     def requirement(self, rows_per_day: float | None) -> Json:
-        """Return the target by its name, alerts as a share of the rows.
+        """Return the target with its name. Alerts are converted to a share of the rows.
 
         Raises
         ------
         InputError
-            If alerts are counted by the day, and it is not known how many rows a day has.
+            If alerts are counted per day, and the number of rows per day is not known.
         """
         requirement = {name: value for name, value in self.options.items() if name not in ("per", "confidence")}
         if self.per is None or self.alerts is None:

@@ -1,1 +1,1 @@
-"""Use case: choose parameters by cross-validation, and fit the chosen model."""
+"""The command `cv`: choose parameters by cross-validation, and fit the chosen model."""

@@ -37,7 +37,7 @@ class LogSpace(Strict):
     """How many numbers there are, including the first and the last."""
 
     def values(self) -> list[float]:
-        """Return the numbers, to four digits."""
+        """Return the numbers, rounded to four digits."""
         return [float(f"{v:.4g}") for v in np.geomspace(self.first, self.last, self.number)]
 
 
@@ -107,7 +107,8 @@ class CvConfig(RunConfig):
     """The smallest precision, for a metric that needs it."""
     min_recall: Rate = None
     """The smallest recall, for a metric that needs it."""
-    # A whole number: `aucdist.metrics` also takes a weight of rows, which no held-out rows are known by beforehand.
+    # This is a number of rows. `aucdist.metrics` also accepts a total weight, but the weights of held-out rows are not known
+    # here.
     k: CountOption = None
     """The number of rows with the highest scores that count, for a metric that needs it: of all held-out rows, or of each
     group."""
@@ -136,7 +137,8 @@ class CvConfig(RunConfig):
                 self.grid[name] = values.values()
         from sklearn.base import clone
 
-        if self.model.chooses_features and "features" in self.grid:  # the grid says what to try in place of `auto`
+        # The maps in the grid are tried in place of `auto`.
+        if self.model.chooses_features and "features" in self.grid:
             self.model = self.model.with_parameters({"features": None})
         settings = self.settings
         if self.model.chooses_features:
@@ -167,21 +169,22 @@ class CvConfig(RunConfig):
     def with_candidates(
         self, size: Mapping[str, int], note: Callable[[str], None], grouped: bool, lowest_grade: float | None
     ) -> "CvConfig":
-        """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
+        """Return the search. If the model has `features: auto`, the feature maps to try are added to its grid.
 
-        Unless a metric is given, it is that of the pairs within groups where there are some, and with `features: auto` what
-        `aucdist.search.auto.default_metric` says.
+        If no metric is given, the default depends on the rows. With groups it is the metric of the pairs within groups, and with
+        `features: auto` it is the result of `aucdist.search.auto.default_metric`.
 
         Parameters
         ----------
         size : mapping of str to int
-            ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one.
+            ``n_pos``, ``n_neg`` and ``n_features`` of the training rows. For several classes, these are the numbers of the
+            smallest class.
         note : callable
-            Takes a sentence on a map that cannot be tried here.
+            Called with a sentence about each map that cannot be tried.
         grouped : bool
             Whether rows have groups.
         lowest_grade : float or None
-            Where labels are grades.
+            The lowest grade, or None if labels are not grades.
         """
         by_default = "metric" not in self.model_fields_set
         if not self.model.chooses_features:
@@ -216,7 +219,7 @@ class CvConfig(RunConfig):
 
     @property
     def settings(self) -> list[Json]:
-        """All settings of the grid, each accepted by the estimator."""
+        """All settings of the grid. The estimator accepts each of them."""
         from aucdist.search.schedule import settings_of_grid
 
         return settings_of_grid(self.model.built, self.grid)  # type: ignore[arg-type]  # each LogSpace is a list by now

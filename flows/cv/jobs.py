@@ -1,4 +1,7 @@
-"""The jobs of a search: fit a path of settings on one fold and score the held-out rows, here, in threads, or on workers."""
+"""The jobs of a search.
+
+A job fits a path of settings on one fold and scores the held-out rows: here, in threads or on workers.
+"""
 
 import queue
 import warnings
@@ -38,15 +41,17 @@ class JobSettings:
     Attributes
     ----------
     estimator : object
-        Unfitted, with the parameters that no setting changes.
+        The unfitted estimator, with the parameters that no setting changes.
     metric : Metric
+        The metric that compares settings.
     encoding : FeatureEncoding or None
-        None if the rows are already encoded.
+        The encoding that each fold learns, or None if the rows are already encoded.
     seed : int
-        Of the folds; random solvers get theirs from it, unless the estimator has one.
+        The seed of the folds. The seeds of random solvers are derived from it, unless the estimator has one.
     names : tuple of str
+        The names of the features.
     sets : LabelSets or None
-        The classes that are each fitted against the rest; None for two classes.
+        The classes that are each fitted against the rest, or None for two classes.
     """
 
     estimator: Any
@@ -57,12 +62,12 @@ class JobSettings:
     sets: LabelSets | None
 
     def named(self, blocks: Blocks) -> AnyBlocks:
-        """Return all rows of the search with the names of their features, and with their classes if there are several."""
+        """Return all rows of the search with the names of their features. For several classes, also with their classes."""
         blocks.feature_names = self.names or None
         return with_classes(blocks, self.sets)
 
     def estimator_of(self, job: FitJob) -> Any:
-        """Return the unfitted estimator of a job, with the seed of its fold unless it has one."""
+        """Return the unfitted estimator of a job. It gets the seed of the fold unless it has one."""
         estimator = clone(self.estimator).set_params(max_passes=job.max_passes)
         if estimator.random_state is None:
             inner = 0 if job.fold.inner is None else 1 + job.fold.inner
@@ -77,18 +82,20 @@ def fit_job(job: FitJob, masks: FoldMasks, settings: JobSettings, rows: AnyBlock
     Parameters
     ----------
     job : FitJob
+        The job.
     masks : FoldMasks
         The rows of the fold.
     settings : JobSettings
+        The settings of all jobs of the search.
     rows : AnyBlocks
         All rows of the search.
     each : EachBlock
-        Applies a function to each of their blocks; the encoding learns by it from the training rows of the fold.
+        Applies a function to each block of rows. By means of it, the encoding learns from the training rows of the fold.
 
     Returns
     -------
     list of FoldScore
-        One for each setting; see `aucdist.search.fold_scores.score_settings`.
+        One result for each setting, see `aucdist.search.fold_scores.score_settings`.
     """
     preprocessor = None
     if settings.encoding is not None:
@@ -101,7 +108,7 @@ def fit_job(job: FitJob, masks: FoldMasks, settings: JobSettings, rows: AnyBlock
 def fit_on_worker(
     job: FitJob, masks: FoldMasks, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[FoldScore]:
-    """Run a job on a worker that has all rows. The first job of a search reads them, and they stay for the others.
+    """Run a job on a worker that has all rows. The first job of a search reads them, and they stay in memory for the other jobs.
 
     Parameters
     ----------
@@ -112,24 +119,24 @@ def fit_on_worker(
     settings : JobSettings
         As for `fit_job`.
     search : str
-        A name that no other search has.
+        A name of the search that no other search has.
     loader : Loader
         ``loader(item) -> Block``.
     items : sequence
-        Its argument for each block.
+        The argument of `loader` for each block.
     """
     if search not in _BLOCKS:
         _BLOCKS.clear()
         _BLOCKS[search] = [loader(item) for item in items]
     blocks = _BLOCKS[search]
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, RankingWarning):  # the results contain it
+        for category in (ConvergenceWarning, RankingWarning):  # the results contain these warnings
             warnings.simplefilter("ignore", category)
         return fit_job(job, masks, settings, settings.named(LocalBlocks(blocks)), each_of(blocks))
 
 
 def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:
-    """Run a job and return its results. An error is recorded as the result, with whether a retry could help."""
+    """Run a job and return its results. An error becomes the result, together with whether a retry could help."""
     try:
         return work(job, *args)
     except Exception as e:
@@ -141,14 +148,23 @@ def failed(job: FitJob, e: Exception) -> list[FoldScore]:
     return [{"error": error_text(e), "again": not isinstance(e, InputError)}] * len(job.settings)
 
 
-# ---- where jobs run ----------------------------------------------------------------------------------------------------
+# ---- running jobs ------------------------------------------------------------------------------------------------------
 
 
 def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[FoldScore]]) -> JobResults:
     """Run several jobs at a time in threads of this process, with steps on the workers. A failed job is retried once.
 
-    `do`: returns the results of a job.
-    Yields (int, list of dict): the position of a job and its results, as they are done.
+    Parameters
+    ----------
+    jobs : sequence of FitJob
+        The jobs.
+    do : callable
+        Called with a job. Runs it and returns its results.
+
+    Yields
+    ------
+    tuple (int, list of dict)
+        The position of a job and its results, in the order in which jobs finish.
     """
     with ThreadPoolExecutor(CONCURRENT_FITS) as pool:
         yield from _as_done(jobs, lambda job, _: pool.submit(do, job))
@@ -163,11 +179,25 @@ def run_on_workers(
 ) -> JobResults:
     """Run jobs as tasks on the workers of a Dask client. A failed job is retried once, on another worker if there is one.
 
-    A job whose worker dies is given to another one by Dask itself.
+    If a worker dies, Dask itself gives its job to another worker.
 
-    `sides_of`: returns the rows of a fold.
-    `work`: ``work(job, sides, *args)``.
-    Yields (int, list of dict): the position of a job and its results, as they are done.
+    Parameters
+    ----------
+    jobs : sequence of FitJob
+        The jobs.
+    sides_of : callable
+        Called with a fold. Returns the rows of the fold.
+    work : callable
+        Called as ``work(job, masks, *args)``. Runs a job and returns its results.
+    *args : object
+        Further arguments of `work`, which are sent to the workers once.
+    client : object
+        The Dask client.
+
+    Yields
+    ------
+    tuple (int, list of dict)
+        The position of a job and its results, in the order in which jobs finish.
     """
 
     def submit(job: FitJob, before: Any) -> Any:
@@ -187,8 +217,9 @@ def _as_done(jobs: Sequence[FitJob], submit: Callable[[FitJob, Any], Any]) -> Jo
     Parameters
     ----------
     jobs : sequence of FitJob
+        The jobs.
     submit : callable
-        ``submit(job, before)`` returns a future of the job; `before` is that of its first attempt, or None.
+        Called as ``submit(job, before)``. Returns a future of the job. `before` is the future of its first attempt, or None.
     """
     done: queue.SimpleQueue[int] = queue.SimpleQueue()
     running: dict[int, tuple[Any, bool]] = {}

@@ -1,7 +1,7 @@
 """Run a search from end to end.
 
-Rows are opened, without the columns of groups and time, and divided into folds. Jobs are read from the cache or run, the best
-setting is chosen, and its model is fitted.
+Rows are opened without the columns of groups and time, and divided into folds. Results of jobs are read from the cache, or the
+jobs are run. The best setting is chosen, and its model is fitted.
 """
 
 import time
@@ -44,15 +44,17 @@ class SearchRows(NamedTuple):
     Attributes
     ----------
     rows : TrainTestRows
-        As they were read, not encoded.
+        The rows as they were read, before they are encoded.
     data : DataConfig
+        The configuration of the data.
     folds : Folds
+        The folds of the training rows.
     grouped : bool
-        Whether the source says which rows are of one group.
+        Whether the source says which rows form a group.
     lowest_grade : float or None
-        Of all rows, where labels are grades.
+        The lowest grade of all rows, or None if labels are not grades.
     classes : SearchedClasses or None
-        Where each class is fitted against the rest.
+        The classes, if each is fitted against the rest.
     """
 
     rows: TrainTestRows
@@ -64,7 +66,10 @@ class SearchRows(NamedTuple):
 
     @property
     def size(self) -> dict[str, int]:
-        """``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one."""
+        """``n_pos``, ``n_neg`` and ``n_features`` of the training rows.
+
+        For several classes, these are the numbers of the smallest class.
+        """
         train = self.rows.train
         if self.classes is None:
             return {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos, "n_features": train.n_features}
@@ -73,12 +78,12 @@ class SearchRows(NamedTuple):
 
     @property
     def fold_encoding(self) -> FeatureEncoding | None:
-        """The encoding that each fold learns from its own training rows; None if nothing is learnt."""
+        """The encoding that each fold learns from its own training rows, or None if nothing has to be learnt."""
         encoding = FeatureEncoding(self.data, self.rows.schema)
         return encoding if encoding.learns else None
 
     def training_rows(self, workers: Workers) -> LazyRows:
-        """Return all training rows: as they were read if the folds learn the encoding, and otherwise encoded."""
+        """Return all training rows. They are encoded, unless the folds learn the encoding."""
         if self.fold_encoding is not None:
             return self.rows.train
         return replace(self.rows, test=None, calibration=None).encode(self.data, workers.parallel_map()).train
@@ -87,12 +92,12 @@ class SearchRows(NamedTuple):
 def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, SearchRows | None]:
     """Open the data of a search as far as possible without workers.
 
-    Neither the encoding nor the choice of parameters learns from a fold's held-out rows, nor from the test rows.
+    Neither the encoding nor the choice of parameters uses the held-out rows of a fold or the test rows.
 
     Returns
     -------
     tuple (RowSource, SearchRows or None)
-        The source, and its rows divided into folds if this process has them: errors show before a cluster starts.
+        The source, and its rows divided into folds if this process has them. Errors are then raised before a cluster starts.
 
     Raises
     ------
@@ -101,7 +106,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
     """
     data, by_time = config.data, config.folds.time
     if by_time is not None and data.test is not None and data.test.time in (by_time, by_time.removesuffix(".days")):
-        # the folds remove the column
+        # The column is removed when the folds are made.
         data = data.model_copy(update={"test": data.test.model_copy(update={"keep": True})})
     source = open_source(data, config.blocks, encode=False)
     if source.rows is None:
@@ -111,7 +116,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
             )
         return source, None
     search_rows = make_folds(source.rows, config, Workers(), observer)
-    # errors about all rows are raised here
+    # Errors about all rows are raised here.
     FeatureEncoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
     return source, search_rows
 
@@ -158,7 +163,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
 
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:
-    """Return the rows without a column, and its values on the training rows and on the test rows."""
+    """Remove a column from the rows. Return the rows, and the values of the column on the training rows and on the test rows."""
     values: dict[str, np.ndarray] = {"test": np.zeros(0)}
     changes: Json = {}
     for name_of_part in ("train", "calibration", "test"):
@@ -168,25 +173,25 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
     return replace(rows, **changes), values["train"], values["test"]
 
 
-COPIES = 3  # a task holds all rows, and the encoded training rows and held-out rows of its fold
+COPIES = 3  # a task has all rows in memory, and the encoded training rows and held-out rows of its fold
 
 
 def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
     """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
-    Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
+    Results of jobs are cached below ``cv-<name>/tasks``. A search that was interrupted resumes from them.
 
     Returns
     -------
     dict
-        The results of the folds, and as ``refit`` what ``aucdist train --json`` prints.
+        The results of the folds. ``refit`` has the same content as the result of ``aucdist train --json``.
 
     Raises
     ------
     InputError
-        If the configuration, the data or the folds are wrong; nothing has been written then.
+        If the configuration, the data or the folds are wrong. In this case, nothing has been written.
     RunError
-        If every setting failed; the results of finished jobs are in the cache.
+        If every setting failed. The results of finished jobs are then in the cache.
     """
     result, summary = fit_and_publish(
         config, timestamped(f"{config.name}-cv"), "aucdist cv", open_search_rows, observer
@@ -195,17 +200,20 @@ def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
 
 
 def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) -> Opened:
-    """Open the rows of a search, whose model is chosen by folds of the training rows."""
+    """Open the rows of a search. Its model is chosen by folds of the training rows."""
     source, opened = stages("open data", open_search, config, observer)
 
     def prepare(workers: Workers) -> tuple[TrainTestRows, ModelConfig, Json | None]:
-        """Score the grid on the folds, choose, and return all training rows with their encoding."""
+        """Score the grid on the folds and choose.
+
+        Return all training rows with their encoding, the chosen model, and the search.
+        """
         search_rows = opened
         if search_rows is None:
             rows = source.prepare(workers, observer, stages)
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
-            check_keys_for_classes(config)  # only now is it known that the shards have several classes
+            check_keys_for_classes(config)  # that shards have several classes is only known after they were opened
         full = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.lowest_grade)
         directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.settings)]
         check_monotone(directions, search_rows.rows.schema)
@@ -225,7 +233,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     Returns
     -------
     tuple (Setting, dict)
-        The chosen parameters, and what ``aucdist cv --json`` prints of the search, as JSON values.
+        The chosen parameters, and the part of the result of ``aucdist cv --json`` about the search, as JSON values.
 
     Raises
     ------
@@ -250,11 +258,11 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
             tables = fit_settings(model, config.settings, sets, model.max_passes, runner.run)
     outer, *inner = tables
     nested: list[Json] | None = None
-    if config.nested is not None:  # the choice of each fold's training rows, and its score on the held-out rows
+    if config.nested is not None:  # each fold's training rows choose a setting, which is scored on the held-out rows
         nested = []
         for k, (fold, inner_rows) in enumerate(zip(folds.outer(), inner, strict=True)):
             choice: Json = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
-            with suppress(RunError):  # every setting failed
+            with suppress(RunError):  # raised if every setting failed
                 i = choose(inner_rows, metric, config.rule)
                 choice |= {"parameters": inner_rows[i].parameters, "value": outer[i].values[k]}
             nested.append(choice)
@@ -268,10 +276,10 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
 
 
 def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
-    """Return whether folds are tasks or masks, and why. Without workers there are no tasks."""
+    """Return whether folds are tasks or masks, and the reason. Without workers, they are masks."""
     if client is None or config.placement != "auto":
         return "masks" if client is None else config.placement, "as configured"
-    memory = min((limit or total_memory()) / n_threads for limit, n_threads in worker_memory(client))  # for one task
+    memory = min((limit or total_memory()) / n_threads for limit, n_threads in worker_memory(client))  # of one task
     needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
     return ("tasks", needed) if COPIES * n_bytes <= memory / 2 else ("masks", f"{needed}, more than half")
 
@@ -284,11 +292,13 @@ class JobRunner:
     config : CvConfig
         The configuration of the search.
     rows : SearchRows
+        The rows and folds of the search.
     train : LazyRows
-        All training rows, as `SearchRows.training_rows` returned them.
+        All training rows, as returned by `SearchRows.training_rows`.
     placement : str
-        {"tasks", "masks"}.
+        {"tasks", "masks"}, where the fits of folds run.
     workers : Workers
+        The workers.
     observer : RunObserver
         Reports the progress of the run.
     """
@@ -304,25 +314,25 @@ class JobRunner:
         self._settings = JobSettings(
             config.model.built, self._metric, rows.fold_encoding, config.folds.seed, names, sets
         )
-        # what the results of all jobs depend on; more repeats leave the cached ones valid, as do keys newer than they
+        # The values that the results of all jobs depend on. More repeats do not invalidate cached results, nor do newer keys.
         fold_settings = config.folds.model_dump(mode="json", exclude={"repeats"})
         common = {
             "fingerprint": rows.rows.fingerprint,
             "data": config.data.model_dump(mode="json", exclude={"name", "source"}),
             "folds": {key: value for key, value in fold_settings.items() if value or not key.startswith("gap_")},
             "blocks": train.n_blocks,
-            "masks": True,  # earlier versions fitted copies of the rows of a fold
+            "masks": True,  # earlier versions fitted copies of the rows of a fold, with other results
             "model": {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()},
             "metric": config.named_metric.name,
             "nested": config.nested,
         }
-        if rows.classes is not None:  # more repeats may leave out more classes
+        if rows.classes is not None:  # with more repeats, more classes may be left out
             common["classes"] = rows.classes.sets.names()
         self._cache = ResultCache(f"{config.output.rstrip('/')}/cv-{config.name}/tasks", common)
         self.n_jobs = self.n_cached = 0
 
     def run(self, jobs: list[FitJob]) -> list[list[FoldScore]]:
-        """Return the results of each job."""
+        """Return the results of all jobs, in the order of the jobs."""
         results: dict[int, list[FoldScore]] = {
             i: cached for i, job in enumerate(jobs) if (cached := self._cache.get(*_cache_key(job))) is not None
         }
@@ -341,7 +351,7 @@ class JobRunner:
             else:
                 fold = job.fold
                 inner = "" if fold.inner is None else f", inner fold {fold.inner + 1}"
-                where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # counted from 1 for users
+                where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # users count from 1
                 self._observer.note(f"failed: {where}: {error}")
                 self._n_failed += 1
             n_left = len(jobs) - len(results)
@@ -354,9 +364,9 @@ class JobRunner:
                 self._values.setdefault(parameters_text(setting), []).append(result["value"])
 
     def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
-        """Report how many jobs are done, and the best setting among those with the most results, or one less.
+        """Report how many jobs are done, and the best setting so far among those with the most results, or one result less.
 
-        The mean is over so many results of each, because a new fold begins with the results of a few settings.
+        Means are compared over the same number of results, because the results of a new fold arrive setting by setting.
         """
         lengths = [len(values) for values in self._values.values()] or [1]
         n = max(1, max(lengths) - (min(lengths) < max(lengths)))
@@ -367,7 +377,7 @@ class JobRunner:
 
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:
-        """The function that runs jobs. It is made when the first job runs, because it may write rows for the workers."""
+        """The function that runs jobs. It is created when the first job runs, because this may write rows for the workers."""
         workers, settings, masks = self._workers, self._settings, self._rows.folds.masks
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
         if self._placement == "tasks":

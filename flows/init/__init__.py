@@ -1,1 +1,1 @@
-"""Use case: look at a file, and write a configuration for it."""
+"""The command `init`: look at a data file, and write a configuration for it."""

@@ -84,9 +84,9 @@ class ColumnGuess:
     comment : str
         A description of its values, or why it is dropped.
     missing : int
-        Rows without a value.
+        The number of rows without a value.
     n_values : int
-        Different cells, also empty ones.
+        The number of distinct cells. Empty ones count as well.
     parts : tuple of str
         For dates, the parts that become features.
     date_format : str or None
@@ -94,13 +94,13 @@ class ColumnGuess:
     words : tuple of str
         Texts that mark missing numbers or dates, in addition to the default ones.
     leak : str
-        Why it seems to reveal the label.
+        The reason why the column seems to reveal the label, empty if it does not.
     late : tuple (int, int)
-        For dates, the number of rows among the last ones, and of positive rows among these.
+        For dates, the number of the last rows that would become test rows, and the number of positive rows among them.
     otherwise : Kind or None
-        For an identifier, how it is used if no other column is left.
+        For an identifier, how the column is used if no other column is left.
     question : str
-        What a user should look at, as a predicate of the column.
+        What a user should check, in words that follow the name of the column.
     """
 
     name: str
@@ -121,22 +121,22 @@ def contents_of(
     table: pa.Table, positive: np.ndarray, spelling: Spelling | None = None, words: tuple[str, ...] = (),
     date_format: str | None = None,
 ) -> tuple[list[ColumnGuess], Spelling]:  # fmt: skip
-    """Return what the columns of a table hold, and the spelling of numbers.
+    """Return what the columns of a table contain, and the spelling of numbers.
 
-    A source has one date format, so dates of a second one are left out.
+    A source has only one date format, so columns of dates in a second format are left out.
 
     Parameters
     ----------
     table : pyarrow.Table
-        Of texts or of dictionaries of them; a null is an empty text.
+        The table, whose columns are strings or dictionaries of strings. A null is an empty string.
     positive : ndarray of shape (n_rows,), bool
-        Which rows are of the positive class.
+        Whether each row is of the positive class.
     spelling : Spelling, optional
-        None if it is to be found.
+        The spelling of numbers. By default it is detected.
     words : tuple of str, default=()
-        Those that the source gives for missing values.
+        The words for missing values that the source names.
     date_format : str, optional
-        That of dates, if it gives one.
+        The format of dates, if the source names it.
     """
     if not table.num_columns:
         return [], spelling or Spelling()
@@ -183,18 +183,19 @@ class Cells(NamedTuple):
     Attributes
     ----------
     name : str
+        The name of the column.
     of_rows : ndarray
-        The cell of each row.
+        For each row, the position of its cell among the distinct cells.
     rows, positives : ndarray
-        How many rows have this cell, and how many of them are of the positive class.
+        For each distinct cell, the number of rows that have it, and the number of positive rows among them.
     texts : ndarray
-        Without blanks around them.
+        The distinct cells as strings, without surrounding spaces.
     number : ndarray
-        The value of each cell as a number; NaN if it is not a number.
+        The distinct cells as numbers; NaN for cells that are not numbers.
     missing, missing_number : ndarray
-        Whether each cell marks a missing text or a missing number.
+        Whether each distinct cell marks a missing string or a missing number.
     date_formats : tuple of str or None
-        The formats of dates that are tried.
+        The formats of dates that are tried. None stands for ISO 8601.
     """
 
     name: str
@@ -208,7 +209,7 @@ class Cells(NamedTuple):
     date_formats: tuple[str | None, ...]
 
     def column(self) -> ColumnGuess:
-        """Return what the column holds."""
+        """Return what the column contains."""
         rows, present = self.rows, ~self.missing
         if (n_present := present.sum()) == 0 or n_present == len(present) == 1:
             comment = f"one value: {self.texts[0]}" if n_present else "no values"
@@ -238,7 +239,7 @@ class Cells(NamedTuple):
         return column
 
     def _number(self) -> ColumnGuess | None:
-        """Return a column of numbers, some of which may be missing; None if the column does not contain numbers."""
+        """Return the description of a column of numbers, or None if the column does not contain numbers. Some may be missing."""
         name, rows, values = self.name, self.rows, self.number
         is_number = ~np.isnan(values)
         other = ~is_number & ~self.missing_number
@@ -250,20 +251,20 @@ class Cells(NamedTuple):
         values = values[is_number]
         different = np.unique(values)
         low, high, several = different[0], different[-1], len(different) >= MIN_NUMBERS
-        if not all(finite) or not np.isfinite(high - low):  # 1e999
+        if not all(finite) or not np.isfinite(high - low):  # for example 1e999
             return ColumnGuess(name, "drop", "some values are not finite")
         others, question = _others(words, n_others), single.missing_value_warning(different) if several else ""
         if (values == np.floor(values)).all():
             texts = self.texts[is_number].tolist()
             n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
             if n_zeros > MAX_LEADING_ZEROS * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
-                return None  # codes: leading zeros are frequent, or all cells have the same length
+                return None  # these are identifiers: leading zeros are frequent, or all cells have the same length
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and several:
                 dates = [parse_date(text, COMPACT_DAY) for text in texts]
                 if all(dates):
                     return self._of_dates(is_number, dates, COMPACT_DAY, words, others)
             if single.is_identifier(name, different, present):
-                exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
+                exact = max(-low, high) <= 2**53  # larger integers have no exact float64
                 return ColumnGuess(
                     name, "drop", _identifier(name, len(values), present, "numbers"), words=tuple(words),
                     otherwise="number" if exact else None,
@@ -290,7 +291,7 @@ class Cells(NamedTuple):
         )  # fmt: skip
 
     def _dates(self) -> ColumnGuess | None:
-        """Return a column of dates; None if the column does not contain dates."""
+        """Return the description of a column of dates, or None if the column does not contain dates."""
         present = ~self.missing
         texts, rows = self.texts[present].tolist(), self.rows[present]
         first_texts = texts[:20]
@@ -310,13 +311,16 @@ class Cells(NamedTuple):
     def _of_dates(
         self, present: np.ndarray, dates: list[datetime | None], form: str | None, words: list[str], others: str
     ) -> ColumnGuess:
-        """Return a column of dates; `present`: the cells that `dates` are of; `others`: what the comment says of `words`."""
+        """Return the description of a column of dates.
+
+        `dates` are those of the cells in `present`. `others` is what the comment says about `words`.
+        """
         known = [date for date in dates if date is not None]
         known_days = [date.date() for date in known]
         timed = any((date.hour, date.minute) != (0, 0) for date in known)
         rows, positives = (counts[present] for counts in (self.rows, self.positives))
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
-        order = np.argsort(-days, kind="stable")  # rows without a date come last
+        order = np.argsort(-days, kind="stable")  # cells without a date come last
         last = order[np.cumsum(rows[order]) <= TEST_SHARE * rows[~np.isnan(days)].sum()]
         before = np.delete(days, last)
         span = np.nanmax(before) - np.nanmin(before) + 1
@@ -362,7 +366,7 @@ class Cells(NamedTuple):
 
 
 def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
-    """Return the values of texts that are numbers in a spelling, float64; NaN for other texts."""
+    """Return the values of the strings that are numbers in a spelling, float64. The value of other strings is NaN."""
     return as_numpy(pc.utf8_ltrim(spelling.plain_numbers(texts), "+").cast(pa.float64()))
 
 
@@ -372,11 +376,11 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
     Parameters
     ----------
     texts : pyarrow.StringArray
-        Of each cell.
+        The text of each cell.
     missing : ndarray of shape (n_cells,), bool
-        Whether it says that a value is missing.
+        Whether the cell marks a missing value.
     column, rows : ndarray
-        Its column, and the rows that have it.
+        The column of the cell, and the number of rows that have it.
     """
     present = ~missing
     n_present = np.bincount(column[present], rows[present])
@@ -411,7 +415,7 @@ def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, ro
 
 
 def _others(texts: list[str], n_rows: int) -> str:
-    """Describe the cells that are not numbers or not dates."""
+    """Describe the cells of a column that are not numbers or not dates."""
     return (
         f", but for {', '.join(map(repr, texts[:N_SHOWN]))}{', ...' * (len(texts) > N_SHOWN)} in {counted(n_rows, 'row')}"
         if texts
@@ -434,17 +438,18 @@ def _identifier(name: str, n: int, present: int, kind: str) -> str:
 
 
 def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:
-    """Return whether the cells of a column that are not numbers mark missing values.
+    """Return whether the cells of a column that are not numbers probably mark missing values.
 
     Parameters
     ----------
     others : list of str
-        The distinct ones.
+        The distinct cells that are not numbers.
     n_others : int
-        Their rows, of `present` ones.
+        The number of rows that have one of these cells.
     present : int
+        The number of rows with a cell that is not empty.
     n_numbers : int
-        Distinct numbers.
+        The number of distinct cells that are numbers.
     """
     if any(len(text) > MAX_WORD_LENGTH for text in others) or len(others) > MAX_TYPING_ERRORS:
         return False

@@ -1,4 +1,4 @@
-"""Read the first rows of a file as texts, to find out what each column holds."""
+"""Read the first rows of a file as strings, to find out what each column contains."""
 
 import itertools
 import re
@@ -46,14 +46,15 @@ class FirstRows(NamedTuple):
     Attributes
     ----------
     source : Source
-        With what it left open of the layout of the file decided.
+        The source, with the keys of the layout that were detected.
     columns : pyarrow.Table
+        The cells of the rows.
     location : callable
-        Names the location of a cell, given its row (counted from 0) and its column.
+        Called with the row (counted from 0) and the column of a cell. Returns a description of its location in the file.
     share : float
-        Of the rows of the source, estimated from bytes; 1.0 if these are all rows.
+        The share of the rows of the source, estimated from bytes. It is 1.0 if these are all rows.
     n_files : int
-        The files that they are the first rows of.
+        The number of files of the source.
     """
 
     source: Source
@@ -81,8 +82,9 @@ def first_rows(source: Source) -> FirstRows:
         source = source.model_copy(update={"header": False})
     names, start, line = csv_head(data, where, source)
     if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
-        source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
-    resolve_column(names, source.label, where, "label")  # check this before all cells are read
+        # A position that was given on the command line.
+        source = source.model_copy(update={"label": int(source.label)})
+    resolve_column(names, source.label, where, "label")  # raises an error before all cells are read
     text = csv_text(data[start:], where, source, names, line)
     columns = text.read(names, (), ())
     if source.header:
@@ -101,7 +103,7 @@ def first_rows(source: Source) -> FirstRows:
 
 
 def head_of(url: str) -> tuple[bytes, float]:
-    """Return the first lines of a file, and the share of its bytes that they are; 1.0 if these are all lines."""
+    """Return the first lines of a file, and their share of its bytes. The share is 1.0 if these are all lines."""
     if files.is_web(url) or files.stat(url).size <= MAX_BYTES or packing_of(url, files.read_range(url, 0, HEAD_BYTES)):
         data = unpacked(files.read_bytes(url), url)
         size = len(data)
@@ -110,7 +112,7 @@ def head_of(url: str) -> tuple[bytes, float]:
     if len(data) <= MAX_BYTES:
         return data, 1.0
     if found_encoding(data[: 2**16]) == "utf-16":
-        return unpacked(files.read_bytes(url), url), 1.0  # a line break is two bytes there
+        return unpacked(files.read_bytes(url), url), 1.0  # in UTF-16, a line break has two bytes
     data = data[: data.rfind(b"\n", 0, MAX_BYTES) + 1]
     return data, len(data) / size
 
@@ -118,7 +120,11 @@ def head_of(url: str) -> tuple[bytes, float]:
 def survey_first_rows(source: Source) -> tuple[Survey, float, dict[str, str]]:
     """Survey the first rows of an svmlight or KEEL file.
 
-    Also return which share of the rows these are, as `FirstRows` has it, and why columns are dropped that have one value.
+    Returns
+    -------
+    tuple (Survey, float, dict of str to str)
+        The survey, the share of the rows as in `FirstRows`, and for each column with only one value the reason why it is
+        dropped.
 
     Raises
     ------
@@ -129,7 +135,7 @@ def survey_first_rows(source: Source) -> tuple[Survey, float, dict[str, str]]:
     data, share = head_of(url)
     if source.format in ("keel", "arff") and "missing" not in source.model_fields_set:
         source = source.model_copy(update={"missing": "keep"})
-    # both formats read files
+    # Both formats read files.
     parsed = source.format_of().parse(data, FilePart(url))  # type: ignore[attr-defined]
     surveyed: Survey = parsed.survey
     numbers = [name for name in surveyed.columns if name not in parsed.texts]
@@ -151,7 +157,7 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
 
 
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
-    """Read the first rows of a format that is read as an Arrow table."""
+    """Read the first rows of a source whose format is read as an Arrow table."""
     from aucdist.data.formats.arrow_tables import filtered, path_values, read_row_groups, row_group_sizes, text_columns
 
     file_format, share, read_urls, where = source.format_of(), 1.0, urls[:1], files.shown(urls[0])
@@ -187,12 +193,12 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 
 
 def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]:
-    """Detect the layout keys that a source leaves open; return the source, and the bytes as UTF-8.
+    """Detect the keys of the layout that a source does not give. Return the source, and the bytes as UTF-8.
 
     Parameters
     ----------
     source : Source
-        Of a CSV file. Keys that it gives are not looked for.
+        The source of a CSV file. Keys that it gives are not detected.
     data : bytes
         The first lines of the file.
     where : str
@@ -201,7 +207,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     Raises
     ------
     InputError
-        If the bytes are no text of the encoding.
+        If the bytes are not text in the encoding.
     """
     if "encoding" not in source.model_fields_set:
         source = _decided(source, "encoding", found_encoding(data))
@@ -224,7 +230,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
 
 
 def _decided(source: Source, key: str, value: object) -> Source:
-    """Return a source with the value of a key that it leaves open; a default does not count as given."""
+    """Return a source with a value for a key that it does not give. A default does not count as given."""
     is_open = key not in source.model_fields_set and getattr(source, key) != value
     return source.model_copy(update={key: value}) if is_open else source
 
@@ -245,7 +251,7 @@ def _fit_of_separator(lines: Sequence[bytes], separator: str, source: Source, wh
     above = [line.strip() for line in lines[skipped : skipped + first]]
     if any(above) and all(not line or line.startswith(COMMENTS) or NAMES_SEPARATOR.fullmatch(line) for line in above):
         preamble = True
-    # if another separator fits as well, a comma inside numbers is a decimal comma
+    # If another separator fits as well, a comma inside numbers is a decimal comma.
     decimal = separator != "," and any(COMMA_IN_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     fit = (2.0 if share > 0.9 else share) * (100.0 if decimal and share > 0.9 else 1.0)
     fit *= 0.5 if separator == "space" else 1.0
@@ -253,9 +259,10 @@ def _fit_of_separator(lines: Sequence[bytes], separator: str, source: Source, wh
 
 
 def _joined_lines(lines: Sequence[bytes], source: Source) -> list[bytes]:
-    """Return the lines, of which one that ends within a cell in quotes has those behind it up to the end of the row.
+    """Return lines in which each row with line breaks inside quotes is one line.
 
-    In place of these there are empty ones. Names of columns may have line breaks, as in spreadsheets.
+    The lines that were joined to the line before are replaced by empty lines. Names of columns from spreadsheets may have line
+    breaks.
     """
     quote = QUOTES[source.quote].encode()
     is_open = re.compile(rb"(?:^|[,;|\t])[ ]*%s(?:[^%s]|%s)*$" % (quote, quote, 2 * quote))
@@ -269,7 +276,7 @@ def _joined_lines(lines: Sequence[bytes], source: Source) -> list[bytes]:
 
 
 def _cells(line: bytes, separator: str, source: Source, where: str) -> list[str]:
-    """Return the cells of a line; none if it is blank, states the separator, or cannot be split."""
+    """Return the cells of a line. There are none if the line is blank, states the separator, or cannot be split."""
     if not line.strip() or NAMES_SEPARATOR.fullmatch(line):
         return []
     try:

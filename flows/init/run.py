@@ -78,18 +78,23 @@ class Description:
     Attributes
     ----------
     text : str
+        The YAML text.
     rows : int
+        The number of rows that were read.
     all_rows : bool
+        Whether these are all rows.
     positive : str
+        The positive class.
     guess : str
-        How the positive class was chosen; empty if it was given.
+        How the positive class was chosen. It is empty if the class was given.
     columns : mapping of str to str
+        The use of each column.
     leaks : dict of str to str
         For each column that reveals the label, how it does so.
     notes : sequence of str
-        Other warnings, such as of a column that is an identifier and yet used.
+        Other warnings, for example about an identifier that is used as a feature.
     decisions : sequence of tuple (str, str)
-        Key and text of what a user should look at beside `notes`: columns that are left out, and questions about others.
+        Key and text of other decisions that a user should check: columns that are left out, and questions about columns.
     """
 
     text: str
@@ -108,7 +113,7 @@ class Description:
         Parameters
         ----------
         leave_out : str
-            How a column, ``{}``, is left out.
+            A text that says how a column can be left out, with ``{}`` for the name of the column.
         """
         leaks = (
             f"column {column!r} gives the label away ({why}); if it becomes known only after the label, "
@@ -118,7 +123,7 @@ class Description:
         return [f"warning: {text}" for text in (*self.notes, *leaks)]
 
     def of_positive(self) -> str:
-        """Return which class is positive and, if it was not given, how to name another."""
+        """Return a text that says which class is positive and, if it was not given, how to name another."""
         if not self.guess:
             return f"positive class {self.positive!r}, as given"
         return (
@@ -165,17 +170,18 @@ def propose(
     Parameters
     ----------
     name : str
+        The name of the data.
     source : Source
-        With the label column. Each key that it gives stands in the configuration as it is.
+        The source, with the label column. The keys that it gives are copied to the configuration.
     output : Path, optional
-        The file to be written, below whose folder paths are relative.
+        The file to be written. Paths in its folder are relative to it.
     time, groups : str, optional
-        The column by which the last rows, or whole groups, are the test rows.
+        The column of times, if the last rows become the test rows, and the column of groups that are not divided.
 
     Raises
     ------
     InputError
-        If the file cannot be read, its label column has no classes, or a column is not there.
+        If the file cannot be read, if its label column has no classes, or if a column does not exist.
     """
     if source.format in ("svmlight", "keel", "arff"):
         if time or groups:
@@ -241,7 +247,7 @@ def propose(
 
 
 def _decisions(columns: list[ColumnGuess]) -> Iterator[tuple[str, str]]:
-    """Say which columns are left out and why, and which numbers may be codes."""
+    """Yield which columns are left out and why, and which numbers may be identifiers."""
     left_out = [f"{c.name} ({shortened(c.comment)})" for c in columns if c.kind == "drop" and c.comment != "as given"]
     codes = [c.name for c in columns if c.kind == "number" and CODES in c.comment]
     if left_out:
@@ -254,21 +260,23 @@ def _decisions(columns: list[ColumnGuess]) -> Iterator[tuple[str, str]]:
 
 
 def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: str) -> list[ColumnGuess]:
-    """Use columns that were dropped, if no other one is left or the rows are split by them, and return these.
+    """Return the columns that are used. Dropped ones are used if no other column is left or if the rows are split by them.
 
     Parameters
     ----------
     columns : list of ColumnGuess
+        The columns.
     time : str or None
+        The column of times that rows are split by.
     where : str
         The name of the data in error messages.
     key : str
-        With which an option keeps a column that is hashed.
+        The key of the option that keeps a column and hashes its values.
 
     Raises
     ------
     InputError
-        If no column is left, or the rows cannot be split by the one of the time.
+        If no column is left, or if rows cannot be split by the column of times.
     """
     none_left = all(c.kind == "drop" for c in columns)
     kept = [c for c in columns if c.otherwise and c.kind == "drop" and (none_left or c.name == time)]
@@ -292,7 +300,13 @@ def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: 
 def _positive(
     source: Source, labels: Labels, contents: str, columns: Iterable[str], *, whole: bool
 ) -> tuple[Any, str, np.ndarray]:
-    """Return the positive class as it is written, how it was chosen (empty if it was given), and which rows are positive."""
+    """Choose the positive class.
+
+    Returns
+    -------
+    tuple (object, str, ndarray)
+        The class as the file writes it; how it was chosen, empty if it was given; and whether each row is positive.
+    """
     counts, where = labels.counts(), source.display_name
     if source.labels == "grades":
         lowest = above_lowest(counts, source.positive, where)[1]
@@ -322,7 +336,7 @@ def _positive(
 def _guesses(
     rows: FirstRows, options: TableOptions, is_positive: np.ndarray, role_columns: set[str]
 ) -> tuple[list[ColumnGuess], Spelling]:
-    """Return the use of each column, from the source or from its cells, and the spelling of numbers."""
+    """Return the use of each column, according to the source or to its cells, and the spelling of numbers."""
     source, columns = rows.source, {name: rows.columns[name] for name in options.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
     spelled = source.format != "csv" or {"decimal", "thousands", "symbols"} & source.model_fields_set
@@ -349,7 +363,10 @@ def _guesses(
 
 
 def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as texts or a dictionary of them; None for types that are neither numbers, texts, dates nor times."""
+    """Return a column as strings or as a dictionary of strings.
+
+    None is returned for types that are neither numbers, strings, dates nor times.
+    """
     values = plain_values(column)
     try:
         return values if values is None or pa.types.is_dictionary(values.type) else values.cast(pa.string())
@@ -360,7 +377,7 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 def _source_keys(
     source: Source, label: str, columns: list[ColumnGuess], spelling: Spelling, output: Path | None
 ) -> Json:
-    """Return the keys of the source: those that were given, and what was found."""
+    """Return the keys of the source: those that were given, and those that were detected."""
     keys = _given_keys(source, output) | {"label": label}
     dates, hashed = ([c for c in columns if c.kind == kind] for kind in ("dates", "hashed"))
     names = {kind: [c.name for c in columns if c.kind == kind] for kind in ("drop", "categorical")}
@@ -374,7 +391,7 @@ def _source_keys(
             keys.setdefault("date_format", forms[0])
     if hashed:
         keys["hashed"] = {c.name: HASHED_INTO for c in hashed} | keys.get("hashed", {})
-    # One new category, or one empty cell, must not stop the scoring of all other rows.
+    # One new category or one empty cell must not prevent the scoring of all other rows.
     keys.setdefault("missing", "keep")
     if "categorical" in keys:
         keys.setdefault("unknown", "ignore")
@@ -385,7 +402,10 @@ def _source_keys(
 
 
 def _comments(columns: list[ColumnGuess], keys: Json) -> Json:
-    """Return the reason for the use of each column, by the key that names it. Comments on numbers follow all keys."""
+    """Return the reason for the use of each column by the key that names the column.
+
+    Comments on numbers follow after all keys.
+    """
     gaps = ", ".join(f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop")
     comments: Json = {
         "date_format": "check that day and month are not swapped",
@@ -402,7 +422,10 @@ def _comments(columns: list[ColumnGuess], keys: Json) -> Json:
 
 
 def _test_rows(columns: list[ColumnGuess], time: str | None, groups: str | None, n_pos: int) -> list[str]:
-    """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise."""
+    """Return the YAML lines that choose the test rows.
+
+    They are the last rows if there are dates, and else a share of each class.
+    """
     keys = {"time": time, "last": TEST_SHARE} if time else {"fraction": 0.2, "seed": 0}
     random = f"test: {flow(keys | ({'groups': groups} if groups else {}))}"
     if time or groups:
@@ -426,13 +449,16 @@ def _test_rows(columns: list[ColumnGuess], time: str | None, groups: str | None,
 
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
-    """Describe an svmlight file, whose features are numbers, or a KEEL file, whose header describes all columns."""
+    """Describe a file whose columns need no description.
+
+    In svmlight files, all features are numbers. KEEL files have a header that describes the columns.
+    """
     surveyed, share, constant = survey_first_rows(source)
     kinds = {c: "categorical" if c in surveyed.categories else "number" for c in surveyed.columns}
     if constant:
         source = source.model_copy(update={"drop": [*(source.drop or ()), *constant]})
         surveyed, share, _ = survey_first_rows(source)
-    # a survey has no rows, only the number of rows of each class
+    # A survey has no rows, but only the number of rows of each class.
     labels = Labels(np.repeat(np.arange(len(surveyed.classes)), [*surveyed.classes.values()]), tuple(surveyed.classes))
     whole = share == 1.0
     positive, guessed, _ = _positive(source, labels, "the labels have", (), whole=whole)
@@ -459,7 +485,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     kinds |= dict.fromkeys(source.drop or (), "drop")
     notes = []
     if whole and not source.of_each:
-        from aucdist.data.shards.reading import read  # here, because tables need none of them
+        from aucdist.data.shards.reading import read  # imported here, because tables do not need it
         from aucdist.drift.leaks import column_warnings, sample_of
         from aucdist.engine.blocks import LocalBlocks
 
@@ -469,12 +495,12 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
 
 
 def _is_sparse(source: Source, by_contents: bool) -> bool:
-    """Return whether rows are sparse: the source says so, or it leaves this open and they are by their contents."""
+    """Return whether rows are sparse. The source says so, or else the content of the file decides."""
     return source.layout == "csr" or (source.layout == "auto" and by_contents)
 
 
 def _model(sparse: bool, n_numbers: int, n_indicators: int, n_rows: float) -> list[str]:
-    """Return the YAML of the model, for so many features: numbers, and 0/1 features of categories."""
+    """Return the YAML of the model, given the number of features that are numbers, and of 0/1 features of categories."""
     width = n_numbers + n_indicators / INDICATORS_A_NUMBER
     lines = [
         READABLE,
@@ -491,7 +517,7 @@ def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
     Raises
     ------
     InputError
-        If they contradict each other.
+        If the keys contradict each other.
     """
     if source.labels != "grades":
         keys["positive"] = positive
@@ -520,7 +546,10 @@ def _shown(positive: Any) -> str:
 
 
 def _given_keys(source: Source, output: Path | None) -> Json:
-    """Return the keys of a source that were given or found, as JSON values; a file below the folder of the YAML by its name."""
+    """Return the keys of a source that were given or detected, as JSON values.
+
+    A file in the folder of the YAML file is named by its path relative to this folder.
+    """
     keys = source.model_dump(mode="json", exclude_defaults=True)
     keys |= source.model_dump(mode="json", include=source.model_fields_set)
     folder, urls = None if output is None else output.absolute().parent, []
@@ -552,14 +581,14 @@ PLAIN_YAML = re.compile(r"(?!(?i:y|n|yes|no|true|false|on|off|null|nan|inf)$)[A-
 
 
 def quoted(text: str) -> str:
-    """Return a text as a YAML scalar, quoted if necessary."""
+    """Return a string as a YAML scalar, in quotes if necessary."""
     if PLAIN_YAML.fullmatch(text):
         return text
     return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))).rstrip("\n")
 
 
 def flow(value: Any) -> str:
-    """Return a JSON value as YAML in one line."""
+    """Return a JSON value as YAML on one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{flow(key)}: {flow(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -568,7 +597,7 @@ def flow(value: Any) -> str:
 
 
 def comment(text: str) -> str:
-    """Return a text as a comment of one line."""
+    """Return a text as a YAML comment of one line."""
     text = printable(text.replace("\n", " "))
     return f"# {text if len(text) <= MAX_COMMENT else text[: MAX_COMMENT - 3] + '...'}"
 
@@ -581,17 +610,17 @@ def commented_yaml(
     Parameters
     ----------
     name : str
-        Of the data, from which the name of the run is made.
+        The name of the data, which the name of the run is made from.
     head : sequence of str
-        Comments at its top.
+        The comments at the top.
     source : dict
         The keys of the source.
     comments : dict
-        For keys of the source a comment, or for each entry of a key one; those of no key follow all keys.
+        For keys of the source, a comment, or one for each entry of the key. Comments without a key follow after all keys.
     data : sequence of str
-        Lines below `data`.
+        The lines below `data`.
     model : sequence of str
-        The line of the model and comments.
+        The line of the model, and its comments.
     """
     run_name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
     lines = [*map(comment, head), f"name: {quoted(run_name)}", "data:", "  source:"]

@@ -1,6 +1,9 @@
-"""The Prefect flows: each calls the plain function of a command, whose stages become tasks, and makes artifacts of its result."""
+"""The Prefect flows. Each calls the plain function of a command, and the stages of the function become tasks.
 
-# No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
+The flows also make artifacts of the results.
+"""
+
+# There is no `from __future__ import annotations` here, because Prefect reads the types of the parameters to make its form.
 
 import logging
 from collections.abc import Callable, Iterable
@@ -50,12 +53,12 @@ KEEP_CURRENT_ALARM = "aucdist.keep-current.alarm"
 
 
 def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Remove the Kubernetes clusters of a run that could not do so itself: it was killed, or lost its machine.
+    """Remove the Kubernetes clusters of a run that could not do so itself, because it was killed or lost its machine.
 
-    Prefect calls this both by position and with these names.
+    Prefect calls this function both with positional arguments and with these names.
     """
     config = flow_run.parameters.get("config") or {}
-    cluster = config.get("train", config).get("cluster")  # keep-current has that of its training
+    cluster = config.get("train", config).get("cluster")  # keep-current uses the cluster of its training
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
         return
     from flows.compute.kubernetes import remove_clusters_of
@@ -66,8 +69,8 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 
 
 for _name in ("prefect.flow_runs", "prefect.task_runs"):
-    # Prefect's engine logs no traceback of wrong input: the message is in the record of the final state, which follows. All other
-    # exceptions keep theirs.
+    # Prefect's engine logs no traceback of wrong input, because the record of the final state has the message. All other
+    # exceptions keep their tracebacks.
     logging.getLogger(_name).addFilter(
         lambda record: record.exc_info is None or not isinstance(record.exc_info[1], InputError)
     )
@@ -175,8 +178,8 @@ class FlowObserver(RunObserver):
     def run_stage(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Run a stage as a Prefect task and return its result.
 
-        Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
-        """
+        Arguments and result bypass Prefect, because both contain rows. Prefect would traverse the arguments and persist the
+        result."""
 
         def body() -> Any:
             return stage(*args, **options)
@@ -192,7 +195,7 @@ class FlowObserver(RunObserver):
 def report_alarms(result: Json, model: str, event: str) -> None:
     """Create an artifact of the result, and emit an event if there are alarms.
 
-    The resource of the event has the label ``aucdist.model``, the name of the folder of the model.
+    The resource of the event has the label ``aucdist.model`` with the name of the model's folder.
     """
     create_lines_artifact(watching.watch_lines(result), "watch", f"Batch {result['batch']}")
     if result["alarms"]:
