@@ -101,7 +101,7 @@ class Writer:
 
     def linked(self, name: str, itself: str) -> str | None:
         """Return a link to the object of this name that is nearest, or None."""
-        paths = [path for path in places() if name in (path, path.rpartition(".")[2])]
+        paths = [path for path in places() if f".{path}".endswith(f".{name}")]
         for near in (
             [path for path in paths if path == f"{self.owner}.{name}"],
             [path for path in paths if places()[path] == self.page],
