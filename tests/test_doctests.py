@@ -2,8 +2,11 @@
 
 import doctest
 import importlib
+import inspect
 import re
 from pathlib import Path
+from pkgutil import resolve_name
+from types import FunctionType
 
 import pytest
 from support.printed import differences, script
@@ -34,6 +37,14 @@ def test_every_public_name_has_an_example(package: str) -> None:
     module = importlib.import_module(package)
     without = [name for name in module.__all__ if ">>> " not in (getattr(module, name).__doc__ or "")]
     assert set(without) <= NO_EXAMPLE
+
+
+def test_every_function_of_the_reference_has_an_example() -> None:
+    described = {path: resolve_name(path) for path in script("reference").places()}
+    functions = {path: thing for path, thing in described.items() if isinstance(thing, FunctionType)}
+    methods = {path for path in functions if isinstance(resolve_name(path.rpartition(".")[0]), type)}
+    assert len(functions) - len(methods) > 40
+    assert [path for path in functions.keys() - methods if ">>> " not in inspect.getdoc(functions[path])] == []
 
 
 def test_the_gallery_has_the_code_of_its_examples() -> None:

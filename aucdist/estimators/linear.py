@@ -122,6 +122,18 @@ class LinearClassifier(BlockClassifier):
             If the model is not fitted.
         InputError
             A ValueError, if X has other features than the training rows, or values that cannot be used.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from aucdist import LinkClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+        >>> model = LinkClassifier(link="logit").fit(X, y)
+        >>> model.predict_proba(X[:3]).shape
+        (3, 2)
+        >>> bool((model.predict_proba(X)[:, 1] > 0.5).sum() == (model.decision_function(X) > 0).sum())
+        True
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -185,6 +197,16 @@ class LinearClassifier(BlockClassifier):
         ------
         InputError
             If the model has no binned features, or several classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from aucdist import PairwiseHingeClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> model = PairwiseHingeClassifier(features="bins", lam=1e-2).fit(X, y == 0)
+        >>> shape = max(model.shapes().shapes, key=lambda shape: shape.spread)  # the feature that moves the score most
+        >>> X.columns[shape.feature], shape.edges.shape, shape.values.shape
+        ('worst texture', (63,), (64,))
         """
         check_is_fitted(self)
         check_two_classes(self, "shapes")
@@ -210,6 +232,18 @@ class LinearClassifier(BlockClassifier):
         ------
         InputError
             For a feature map that mixes features, as landmarks and trees do, or a model of several classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from aucdist import PairwiseHingeClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> model = PairwiseHingeClassifier(features="bins", lam=1e-2).fit(X, y == 0)
+        >>> contributions = model.explain(X[:3])
+        >>> contributions.shape  # 30 features and the constant
+        (3, 31)
+        >>> bool(abs(contributions.sum(axis=1) - model.decision_function(X[:3])).max() < 1e-9)
+        True
         """
         check_is_fitted(self)
         check_two_classes(self, "explain")

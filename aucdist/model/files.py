@@ -52,6 +52,18 @@ def write_model(url: str, model: LinearModel) -> None:
         The folder, a path or an fsspec URL. It is created if it does not exist.
     model : LinearModel
         What `load_model` or `as_model` returned.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from aucdist import PairwiseHingeClassifier
+    >>> from aucdist.model import as_model, write_model
+    >>> fitted = PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(folder, as_model(fitted))
+    ...     sorted(file.name for file in Path(folder).iterdir())
+    ['model.json', 'weights.npy']
     """
     for name, data in model_content(model).items():
         write_bytes(f"{url}/{name}", data)

@@ -310,6 +310,19 @@ class LinearModel:
         ------
         InputError
             If X has another number of features, or the model has neither bins nor standardised features.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from aucdist import PairwiseHingeClassifier
+        >>> from aucdist.model import as_model
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> model = as_model(PairwiseHingeClassifier(features="bins", lam=1e-2).fit(X, y == 0))
+        >>> reasons = model.reasons(X[:3]).above_average
+        >>> reasons.shape
+        (3, 30)
+        >>> reasons.idxmax(axis=1)[0]  # the column that raises the score of the first row most
+        'worst symmetry'
         """
         from aucdist.maps.explain import index_of, reasons  # loads scikit-learn
 
