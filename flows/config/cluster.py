@@ -225,7 +225,9 @@ API_VARIABLE = "PREFECT_API_URL"
 
 
 def api_configured() -> bool:
-    """Return whether the settings that Prefect reads in this folder name an API. An empty ``PREFECT_API_URL`` means that they do not.
+    """Return whether the settings that Prefect reads in this folder name an API.
+
+    An empty ``PREFECT_API_URL`` means that they do not.
 
     Importing Prefect takes seconds, so this is only done if one of its files may name an API.
     """

@@ -26,7 +26,9 @@ RUN_NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-
 
 @dataclass(frozen=True)
 class Cli:
-    """How a field of a command's model is given on the command line. Without this annotation, it is an option with the field's name.
+    """How a field of a command's model is given on the command line.
+
+    A field without this annotation is an option with the name of the field.
 
     Attributes
     ----------

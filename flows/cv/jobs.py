@@ -190,7 +190,7 @@ def run_on_workers(
     work : callable
         Called as ``work(job, masks, *args)``. Runs a job and returns its results.
     *args : object
-        Further arguments of `work`, which are sent to the workers once.
+        Further arguments of `work`.
     client : object
         The Dask client.
 

@@ -1,4 +1,7 @@
-"""The kinds of curves: `learning-curves`, AUC and objective against steps, and `descent`, objective against sweeps and time."""
+"""Two kinds of experiments that draw curves.
+
+`learning-curves` draws AUC and objective against steps. `descent` draws the objective against sweeps and time.
+"""
 
 import functools
 import itertools
@@ -96,17 +99,17 @@ class LearningCurves(ProtocolKind):
 
     @staticmethod
     def run_task(task: Task) -> Result:
-        """Return test AUC and training objective after every so many steps, and the certificate of the minimum."""
+        """Return the test AUC and the training objective after fixed numbers of steps, and the certificate of the minimum."""
         (train, test), point = train_and_test(task), task["points"][0]
         blocks, steps = LocalBlocks([train]), list(range(task["every"], task["until"] + 1, task["every"]))
         areas, objectives = [], []
         for limit in steps:
             if task["steps"] is None:
-                # For a fit to the first rows, which make at most `limit` pairs, `n_pairs` is the number of pairs of all rows.
+                # The fit uses the first rows, which form at most `limit` pairs. `n_pairs` is the number of pairs of all rows.
                 pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
                 n = max(
                     int(np.searchsorted(pairs, limit, side="right")), int(np.argmax(pairs > 0)) + 1
-                )  # at least one pair
+                )  # there is at least one pair
                 rows, limits = train.take(np.arange(n)), {"solver__n_pairs": blocks.n_pos * blocks.n_neg}
             else:
                 rows, limits = train, {task["steps"]: limit}
@@ -145,14 +148,14 @@ class DescentDataSet(DataSet):
 
 
 class DescentSystem(System):
-    """A system, and the grid of its step sizes: the point with the lowest final objective with seed 0 is chosen."""
+    """A system, and the grid of its step sizes. The one with the lowest final objective for seed 0 is chosen."""
 
     relative_radius: bool = False
     """Whether the parameter `radius` is in units of the L1 norm of the reference's weights."""
 
 
 class GoalClaim(kind.Claim):
-    """A claim that one system reaches the goal before others."""
+    """A claim that one system reaches the goal before others do."""
 
     rows: Literal["any", "fewer than features", "at least features"] = "any"
     """The data sets that the claim is about."""
@@ -161,7 +164,7 @@ class GoalClaim(kind.Claim):
 
 
 class Descent(ExperimentKind):
-    """The excess of the objective over the best known one: a figure for each data set and axis, and the claims."""
+    """The excess of the objective over the best known one, as a figure for each data set and axis, and the paper's claims."""
 
     kind: Literal["descent"]
     systems: dict[str, DescentSystem]
@@ -180,7 +183,7 @@ class Descent(ExperimentKind):
     claims: list[GoalClaim] = Field(default=[])
 
     def tasks(self, versions: Versions) -> Tasks:
-        """Yield the reference and every seed of every system on the data sets that are present."""
+        """Yield the reference, and each seed of each system, on the data sets that are present."""
         for name, version, data in self.present(versions):
             lam = 1.0 / version.n_samples if self.lam == "1/n" else self.lam
             common = data | {"scale": self.datasets[name].scale, "lam": lam}
@@ -198,14 +201,20 @@ class Descent(ExperimentKind):
 
     @staticmethod
     def run_task(task: Task) -> Result:
-        """Return objective, seconds and share of zeros after every sweep; for the reference, its objective and weights' norm."""
+        """Return objective, seconds and share of zeros after each sweep.
+
+        For the reference, return its objective and the norm of its weights.
+        """
         if "sweeps" not in task:
             return _fit_reference(json.dumps(task))
         chosen = _choose_point(json.dumps(task | {"seed": 0}))
         return _learning_curve(task, chosen) | {"chosen": chosen}
 
     def report(self, results: Results) -> ExperimentReport:
-        """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
+        """Return the table of sweeps and seconds until the goal, and the figures.
+
+        The counts are the numbers of data sets on which each claim holds.
+        """
         references = {n: fits[0] for n in self.datasets if (fits := results_of(results, n, REFERENCE))}
         ends: list[Json] = []
         figures: list[Figure] = []
@@ -252,7 +261,11 @@ class Descent(ExperimentKind):
 
 
 def count_holding(claim: GoalClaim, lines: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of data sets of a claim, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
+    """Count the data sets on which a claim holds.
+
+    The keys of the result are the number of data sets, and the numbers of those on which the system is ahead in sweeps, is
+    ahead in seconds, and is as sparse.
+    """
     names = [
         name
         for name, (n, d) in shapes.items()
@@ -270,18 +283,21 @@ def count_holding(claim: GoalClaim, lines: pd.DataFrame, shapes: Mapping[str, An
     return counts
 
 
-# ---- its curves -----------------------------------------------------------------------------------------------------------
+# ---- the curves -----------------------------------------------------------------------------------------------------------
 
 
 def _by_sweep(runs: list[Result], name: str, sweeps: int) -> ndarray:
-    """Return a value of each run after each sweep. A converged run keeps its last value."""
+    """Return a value of each run after each sweep. After a run has converged, its last value is repeated."""
     return np.array([np.pad(run[name], (0, sweeps - len(run[name])), mode="edge") for run in runs])
 
 
 def _excess_by_second(runs: list[Result], best: float) -> tuple[ndarray, ndarray]:
-    """Return times, and the relative excess of each run by then; before its first round, that of the first round.
+    """Return times, and the relative excess of each run at these times.
 
-    The times go from the median start to the median end of the runs, so that one slow run does not cut off the others.
+    Before its first round, a run has the excess of this round.
+
+    The times range from the median start to the median end of the runs, so that one slow run does not shorten the curves of the
+    others.
     """
     first, last = (float(np.median([r["seconds"][k] for r in runs])) for k in (0, -1))
     times = np.geomspace(first, last, 60)
@@ -290,13 +306,13 @@ def _excess_by_second(runs: list[Result], best: float) -> tuple[ndarray, ndarray
 
 
 def _mean_curve(label: str, x: ndarray, values: ndarray) -> Curve:
-    """Return the mean of the runs, with a band from the least to the greatest."""
+    """Return the mean of the runs, with a band from the smallest to the largest."""
     values = np.maximum(values, MIN_SHOWN) if values.max() > 0.0 else values
     band = (values.min(axis=0), values.max(axis=0)) if len(values) > 1 else (None, None)
     return Curve(label, x, values.mean(axis=0), *band)
 
 
-# ---- its tasks ------------------------------------------------------------------------------------------------------------
+# ---- the tasks ------------------------------------------------------------------------------------------------------------
 
 
 def _training_rows(task: Task) -> Block:
@@ -334,8 +350,8 @@ def _learning_curve(task: Task, i: int) -> Result:
         length = _fit_reference(json.dumps(task["reference"]))["length"]
         model.set_params(solver__radius=model.resolved_solver.radius * length)
     few_rows = train.take(np.append(np.flatnonzero(train.y > 0)[:9], np.flatnonzero(train.y < 0)[:9]))
-    model.set_params(max_passes=4).fit(LocalBlocks([few_rows]))  # compiles the kernels
-    # no solver takes more than two passes in a round
+    model.set_params(max_passes=4).fit(LocalBlocks([few_rows]))  # to compile the kernels
+    # No solver takes more than two passes in a round.
     model.set_params(max_passes=2 * task["sweeps"]).fit(LocalBlocks([train]))
     history = model.history_.iloc[: task["sweeps"]]
     return {
@@ -348,8 +364,8 @@ def _learning_curve(task: Task, i: int) -> Result:
 def minimise_l1_hinge(block: Block, lam: float) -> tuple[ndarray, float, float]:
     """Minimise ``mean of max(0, 1 - y w.x) + lam |w|_1`` through its dual, with SciPy's HiGHS solver.
 
-    The dual is ``max mean of a, subject to |mean of a y x|_inf <= lam and 0 <= a <= 1``; the weights are the dual
-    prices of its constraints, two for each feature. Ten thousand rows take seconds.
+    The dual is ``max mean of a, subject to |mean of a y x|_inf <= lam and 0 <= a <= 1``. The weights are the dual values of
+    its constraints, two for each feature. Ten thousand rows take seconds.
 
     Parameters
     ----------
@@ -361,20 +377,20 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[ndarray, float, float]:
     Returns
     -------
     tuple (ndarray, float, float)
-        `w` of shape (n_features,), float64; `primal` and `dual`, the objective at w and the optimal value of the programme,
+        The weights of shape (n_features,), float64; the objective at these weights; and the optimal value of the linear program,
         which is a lower bound up to the tolerances of HiGHS.
 
     Raises
     ------
     RunError
-        If the programme was not solved.
+        If the linear program was not solved.
     """
     from scipy.optimize import linprog
 
     n, d = block.n_samples, block.n_features
     Z = sp.csr_array(sp.diags_array(block.y.astype(np.float64)) @ sp.csr_array(block.X))
     sums = sp.vstack([Z.T, -Z.T], format="csr") / n
-    used = np.flatnonzero(np.diff(sums.indptr))  # features that are 0 everywhere give no constraints
+    used = np.flatnonzero(np.diff(sums.indptr))  # features that are 0 in all rows give no constraints
     solution = linprog(np.full(n, -1.0 / n), sums[used], np.full(len(used), lam), bounds=(0.0, 1.0), method="highs")
     if solution.status != 0:
         raise RunError(f"the linear programme of {n} rows and {d} features was not solved: {solution.message}")

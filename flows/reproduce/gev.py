@@ -1,4 +1,7 @@
-"""The kinds of the GEV link: `links` draws it, `shapes` estimates its shape, `optimisers` times its solvers."""
+"""Three kinds of experiments about the GEV link.
+
+`links` draws the link, `shapes` estimates its shape parameter, and `optimisers` times its solvers.
+"""
 
 import itertools
 import statistics
@@ -73,7 +76,7 @@ class Links(ExperimentKind):
 
 
 def gev_density(xi: float, scores: ndarray) -> ndarray:
-    """Return the GEV density of shape xi, which is the curvature of the calibrated loss."""
+    """Return the GEV density with shape xi. It is the curvature of the calibrated loss."""
     terms = LinkLoss(Link("gev", xi)).terms
     return np.array([curvature(terms, score, True) for score in scores])
 
@@ -82,7 +85,7 @@ def gev_density(xi: float, scores: ndarray) -> ndarray:
 
 
 class ShapeSystem(System):
-    """A method that estimates xi."""
+    """A method that estimates the shape parameter xi."""
 
     table: str
     """The printed table and figure, which is the heading of the section."""
@@ -91,7 +94,7 @@ class ShapeSystem(System):
 
 
 class Shapes(ExperimentKind):
-    """Estimates from rows x ~ N(0, I) with labels drawn from the link at the score w.x."""
+    """Estimates of xi from rows x ~ N(0, I), whose labels are drawn from the link at the score w.x."""
 
     kind: Literal["shapes"]
     systems: dict[str, ShapeSystem]
@@ -103,7 +106,7 @@ class Shapes(ExperimentKind):
     """The true shapes."""
 
     def tasks(self, versions: Versions) -> Tasks:
-        """Yield a task for each system, size and shape; where xi is sampled by Markov chains, one for each data set."""
+        """Yield a task for each system, size and shape. If Markov chains sample xi, yield one for each data set."""
         for (name, system), n, xi in itertools.product(self.systems.items(), self.sizes, self.shapes):
             model = system.model.model_dump(exclude_none=True)
             seeds = list(range(system.sets))
@@ -114,7 +117,7 @@ class Shapes(ExperimentKind):
 
     @staticmethod
     def run_task(task: Task) -> Result:
-        """Return the estimate on each set, and the trace of the first one."""
+        """Return the estimate on each data set, and the trace of the first estimate."""
         estimator, estimates, traces = ModelConfig(**task["model"]).built, [], []
         for seed in task["seeds"]:
             estimator.set_params(random_state=seed).fit(LocalBlocks([simulate_rows(task, seed)]))
@@ -130,7 +133,7 @@ class Shapes(ExperimentKind):
         }
 
     def report(self, results: Results) -> ExperimentReport:
-        """Return a table and figures for each system, and how often its mean estimate is near the true shape."""
+        """Return a table and figures for each system, and how often its mean estimate is close to the true shape."""
         lines = self.lines(results)
         near = (lines["mean"] - lines["xi"]).abs() <= TOLERANCE
         shown = lines.assign(highlight=np.where(near, "better", "below"))
@@ -196,7 +199,7 @@ def _trace_curve(label: str, values: Any) -> Curve:
 
 
 class Optimisers(ProtocolKind):
-    """Log loss against iterations from weights of 0, and the seconds of a number of iterations.
+    """Log loss against iterations from zero weights, and the seconds that a number of iterations takes.
 
     One task runs all solvers, so that their times are comparable.
     """
@@ -244,7 +247,7 @@ class Optimisers(ProtocolKind):
             curves[s] = [log_loss(ScoreCounts.from_scores(train.y, p_of_round)) for p_of_round in p]
         measured: dict[str, list[float]] = {s: [] for s in SOLVERS}
         iterations = {}
-        # The solvers run in turn, so that other work on the machine slows all of them equally.
+        # The solvers take turns, so that other work on the machine slows all of them equally.
         for _, s in itertools.product(range(task["times"]), SOLVERS):
             begin = time.perf_counter()
             iterations[s] = max(len(iterate(s, task["timed"])) - 1, 1)

@@ -1,23 +1,24 @@
-"""The base of all kinds of experiment: their protocol, data sets, folds and splits, and ranks of systems.
+"""The base of all kinds of experiments: their protocol, data sets, folds and splits, and ranks of systems.
 
-How to add a kind, in one new module and one row of `run.EXPERIMENTS`:
+A new kind needs one new module and one row of `run.EXPERIMENTS`:
 
-1. Derive a class from `ExperimentKind`. Without tasks it needs neither 2. nor 3. Its fields are the keys of the experiment in the
-   YAML; ``kind: Literal["name"]`` names the kind.
-   Declare ``datasets`` if the experiment uses data sets of the catalog. Declare ``targets``, a list of models of one row each,
-   if there are printed figures: in the YAML, ``targets`` is then the name of a CSV file beside it.
-2. ``tasks(versions)`` yields one `TaskKey` and one JSON mapping for each task. The mapping holds everything that decides the
-   result (seeds, parameters, the fingerprint of the data), because a stored result is used again for as long as it is unchanged.
+1. Derive a class from `ExperimentKind`. If the experiment has no tasks, skip 2. and 3. The fields of the class are the keys of
+   the experiment in the YAML file, and ``kind: Literal["name"]`` is the name of the kind. Declare ``datasets`` if the experiment
+   uses data sets of the catalog. If there are printed figures, declare ``targets``, a list of models for one row each. In the
+   YAML file, ``targets`` is then the name of a CSV file in the same folder.
+2. ``tasks(versions)`` yields a `TaskKey` and a JSON mapping for each task. The mapping has everything that the result depends on
+   (seeds, parameters, the fingerprint of the data), because a stored result is used again while the mapping is unchanged.
 3. ``run_task(task)`` runs one task in any process. It is static, takes the mapping and returns a JSON mapping.
 4. ``report(results)`` returns the tables and figures of the page, the table of the CSV file, and the counts that ``--json``
    and the page print. Results may be missing, because a data set may be absent.
 
 A kind whose tasks import an optional package returns its name from ``packages()``.
 
-``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
+A kind need not support ``--quick``, because this option only changes keys of the experiment and selects data sets.
 
-`scores` is a good model. Shared parts: `page` (tables and curves), and below `ProtocolKind` (systems are fitted to training rows
-and scored on test rows, over folds or random splits), `results_of` and `rankings`.
+The module `scores` is a good example. Kinds share the tables and curves of the module `page`, and `results_of` and `rankings` of
+this module. They also share `ProtocolKind`, where systems are fitted to training rows and scored on test rows, over folds or
+random splits.
 """
 
 import functools
@@ -58,7 +59,7 @@ DECIMALS = 12
 
 
 class DataSet(Strict):
-    """A data set of a paper: a catalog entry, and what differs from it."""
+    """A data set of a paper: an entry of the catalog, and the differences from it."""
 
     name: str
     """A data set of the catalog. Where its files are absent, its cells say `not run here`."""
@@ -69,7 +70,7 @@ class DataSet(Strict):
 
     @property
     def source(self) -> Source:
-        """The catalog entry, with this positive class."""
+        """The entry of the catalog, with the positive class of the paper."""
         source = find_source(self.name)
         return source if self.positive is None else source.model_copy(update={"positive": self.positive})
 
@@ -89,7 +90,7 @@ class Version:
 
     @property
     def present(self) -> bool:
-        """Whether the files are here."""
+        """Whether the files are on this machine."""
         return self.n_samples > 0
 
 
@@ -109,7 +110,7 @@ def version_of_data(dataset: DataSet) -> Version:
 
 @dataclass(frozen=True, order=True)
 class TaskKey:
-    """The name of a task within its experiment; the file of its result is named after it."""
+    """The name of a task within its experiment. The file of its result is named after it."""
 
     dataset: str
     system: str
@@ -134,18 +135,18 @@ class ExperimentKind(Strict):
     """A static method that runs a task in any process and returns its result in JSON types. A kind without tasks has none."""
 
     def present(self, versions: Versions) -> Iterator[tuple[str, Version, Task]]:
-        """Yield each data set that is present, with its version and what a task needs to read it."""
+        """Yield each data set that is present, with its version and the values that a task needs to read it."""
         for name, version in versions.items():
             if version.present:
                 source = self.datasets[name].source.model_dump(mode="json")
                 yield name, version, {"source": source, "fingerprint": version.fingerprint}
 
     def packages(self) -> set[str]:
-        """Return the modules of optional packages that the tasks import; a run checks them before its first task."""
+        """Return the names of the optional packages that the tasks import. A run checks them before its first task."""
         return set()
 
     def tasks(self, versions: Versions) -> Tasks:
-        """Yield every task with all values that its result depends on; by default there are none.
+        """Yield every task with all values that its result depends on. By default there are none.
 
         Parameters
         ----------
@@ -159,12 +160,15 @@ class ExperimentKind(Strict):
         """Return the report of the experiment."""
 
     def page_table(self, title: str, lines: pd.DataFrame, *cell: str) -> PageTable:
-        """Return a table with a row for each data set and a column for each system; `cell` are templates of texts."""
+        """Return a table with a row for each data set and a column for each system.
+
+        `cell` has templates of the texts in each cell.
+        """
         return PageTable(title, lines, cell, self.datasets, getattr(self, "systems", ()))
 
 
 class Claim(Strict):
-    """A statement of the paper: one system is ahead of others. The page counts on how many data sets it holds."""
+    """A claim of the paper that one system is ahead of others. The page counts the data sets on which it holds."""
 
     text: str
     system: str
@@ -221,7 +225,7 @@ class Splits(Strict):
 
 
 class ProtocolKind(ExperimentKind):
-    """An experiment each of whose tasks is one system, or all of them, on one fold or split of one data set."""
+    """An experiment in which each task is one system, or all systems, on one fold or split of one data set."""
 
     datasets: Mapping[str, DataSet]
     protocol: RepeatedFolds | Splits
@@ -242,12 +246,14 @@ class ProtocolKind(ExperimentKind):
 
 
 def train_and_test(task: Task) -> tuple[Block, Block]:
-    """Return the training rows of a fold, in their order of arrival, or of a split, and its test rows, scaled by the former.
+    """Return the training rows and the test rows of a fold or a split. Both are scaled by the training rows.
+
+    The training rows of a fold keep the order in which they arrived.
 
     Raises
     ------
     RunError
-        If the data differ from those that the client read.
+        If the data differ from the data that the client read.
     """
     data, protocol = read_dataset(task), task["protocol"]
     block, seeds = data.block, [block_seed(protocol["seed"], task["repeat"], k) for k in (0, 1)]
@@ -263,7 +269,7 @@ def train_and_test(task: Task) -> tuple[Block, Block]:
 
 
 def fit_scaling(data: Dataset, scale: Scale, train: Block) -> Preprocessor:
-    """Return the preprocessor that scales the features of a data set by its training rows."""
+    """Return the preprocessor of a data set, whose scaling is computed from the training rows."""
     schema = data.schema
     return fit_preprocessor(
         each_of([train]), schema.feature_names, log1p=None, scale=scale, categories=schema.categories
@@ -271,7 +277,7 @@ def fit_scaling(data: Dataset, scale: Scale, train: Block) -> Preprocessor:
 
 
 def read_dataset(task: Task) -> Dataset:
-    """Return the data set of a task by its ``source`` and ``fingerprint``; the last four stay in memory.
+    """Return the data set of a task, given its ``source`` and ``fingerprint``. The last four data sets stay in memory.
 
     Raises
     ------
@@ -300,29 +306,33 @@ def auc_on(model: Any, rows: Block) -> float:
     return auc(ScoreCounts.from_scores(rows.y, model.decision_function(rows.X)))
 
 
-# ---- ranks: equal values share one, and only a system that is alone ahead wins ------------------------------------------
+# ---- ranks: equal values get the same rank, and a system wins only if it is strictly ahead ------------------------------
 
 
 def by_system(lines: pd.DataFrame, value: str, systems: Iterable[str]) -> pd.DataFrame:
-    """Return a value of the lines with a row for each data set for which all these systems have it, and a column for each."""
+    """Return a value of the lines with a row for each data set and a column for each system.
+
+    Data sets are left out if one of the systems has no value.
+    """
     return lines.pivot(index="dataset", columns="system", values=value).reindex(columns=list(systems)).dropna()
 
 
 def ranks(values: pd.DataFrame, *, higher_is_better: bool) -> pd.DataFrame:
-    """Return the rank of each system on each data set; 1 is best, and equal values get the mean of their ranks."""
+    """Return the rank of each system on each data set. The best rank is 1, and equal values get the mean of their ranks."""
     return values.round(DECIMALS).rank(axis=1, ascending=not higher_is_better)
 
 
 def n_ahead(values: pd.DataFrame, system: str, rivals: Sequence[str], *, higher_is_better: bool) -> int:
-    """Return on how many data sets a system is strictly better than each of its rivals."""
+    """Return the number of data sets on which a system is strictly better than each of its rivals."""
     signed = values.round(DECIMALS) * (1 if higher_is_better else -1)
     return int(signed[rivals].lt(signed[system], axis=0).all(axis=1).sum())
 
 
 def rankings(values: pd.DataFrame, *, higher_is_better: bool) -> Json:
-    """Return the mean rank of each system over the data sets, and on how many it is the best.
+    """Return the mean rank of each system over the data sets, and the number of data sets on which it is the best.
 
-    `best_alone` counts the data sets on which every other system is worse, `best_shared` those on which another one is level.
+    `best_alone` counts the data sets on which all other systems are worse. `best_shared` counts those on which another system
+    is equally good.
     """
     rank = ranks(values, higher_is_better=higher_is_better) if len(values) else pd.DataFrame()
     best = rank.eq(rank.min(axis=1), axis=0)

@@ -27,7 +27,7 @@ NOT_RUN = "not run here"
 
 
 class Curve(NamedTuple):
-    """A labelled curve, with a band from `low` to `high` if these are given."""
+    """A curve with a label. It has a band if `low` and `high` are given."""
 
     label: str
     x: ndarray
@@ -37,7 +37,7 @@ class Curve(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure of curves. The label of an axis states its log scale."""
+    """A figure of curves. If an axis has a log scale, its label says so."""
 
     heading: str
     curves: Sequence[Curve]
@@ -48,7 +48,7 @@ class Figure(NamedTuple):
     log_y: bool = False
 
     def svg(self, identifier: str) -> str:
-        """Return the picture; the identifier is unique on the page."""
+        """Return the picture. The identifier has to be unique on the page."""
         return plots.inline_svg(identifier, self.heading, f"{self.ylabel} against {self.xlabel}.", self._draw)
 
     def _draw(self, axes: Any) -> None:
@@ -70,19 +70,20 @@ def _on_axis(values: ndarray, log: bool) -> ndarray:
 
 @frozen
 class PageTable:
-    """A table of the page, each cell of which is a line of a data frame.
+    """A table of the page. Each cell shows a line of a data frame.
 
     Parameters
     ----------
     title : str
-        Its heading; empty for the first table of an experiment that has one table.
+        The heading. It is empty if the experiment has only one table.
     lines : DataFrame
-        A column `highlight`, if present, has the background of the cell: "better", "below", "miss" or nothing.
+        The lines. A column `highlight`, if present, has the background of the cell: "better", "below", "miss" or nothing.
     cell : sequence of str
-        Templates of the texts in a cell, the first of which is in large print; one whose value is missing is left out.
+        Templates of the texts in a cell. The first text is printed large. A text is left out if its value is missing.
     rows, columns : iterable
-        The values of `lines` in the two columns that `by` names.
+        The values of the rows and of the columns of the table.
     by : tuple (str, str)
+        The names of the two columns of `lines` that have these values.
     """
 
     title: str
@@ -93,7 +94,7 @@ class PageTable:
     by: tuple[str, str] = ("dataset", "system")
 
     def body(self) -> Iterator[tuple[Any, list[tuple[list[str], str]]]]:
-        """Yield the name of each row, with the texts and the background of its cells."""
+        """Yield the name of each row, with the texts and the background of each cell."""
         by_cell = {tuple(line[name] for name in self.by): line for line in self.lines.to_dict("records")}
         for row in self.rows:
             lines = [by_cell.get((row, column), {}) for column in self.columns]
@@ -116,12 +117,15 @@ class ExperimentReport:
     Parameters
     ----------
     title : str
+        The title of the section.
     tables : sequence of PageTable
+        The tables.
     figures : sequence of Figure
+        The figures.
     lines : DataFrame
-        The content of the experiment's CSV file; without columns, no file is written.
+        The content of the experiment's CSV file. If it has no columns, no file is written.
     counts : mapping
-        Counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it.
+        Counts, and lists of cases to check. The page prints the counts, and ``--json`` prints both.
     """
 
     title: str
@@ -139,9 +143,11 @@ def render_paper_page(
     Parameters
     ----------
     title : str
+        The title of the page.
     departures : sequence of str
-        How the experiments differ from those of the paper.
+        Sentences that say how the experiments differ from those of the paper.
     reports : iterable of ExperimentReport
+        The reports of the experiments.
     datasets : dict
         The version of each data set, by its name in the paper.
     config : str
@@ -152,15 +158,16 @@ def render_paper_page(
 
 
 def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each count of a summary; lists, which hold single cases, are left out.
+    """Yield the name and the text of each count of a summary. Lists of single cases are left out.
 
-    The numbers of one mapping become one text; every string has an entry of its own.
+    The numbers of one mapping become one text. Every string has an entry of its own.
 
     Parameters
     ----------
     summary : mapping
         The counts of a report.
     prefix : str, default=""
+        The beginning of all names.
     """
     numbers = {key: value for key, value in summary.items() if isinstance(value, int | float)}
     if numbers:

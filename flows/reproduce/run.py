@@ -1,7 +1,7 @@
-"""The command `reproduce`: it runs every task of a paper once, keeps its result, and writes the CSV files and the page.
+"""The command `reproduce`: run every task of a paper once, store its result, and write the CSV files and the page.
 
-Results are kept (`flows.compute.clusters.ResultCache`). A run that was killed therefore resumes, and after a change of the
-configuration, the data or the version only the affected tasks run again.
+Results are stored by `flows.compute.clusters.ResultCache`, so a run that was killed resumes. After a change of the
+configuration, the data or the version, only the tasks that depend on the change run again.
 """
 
 import csv
@@ -99,7 +99,7 @@ class ReproduceOptions(Strict):
         Raises
         ------
         InputError
-            If the configuration is wrong; the message names the file and the key.
+            If the configuration is wrong. The message names the file and the key.
         """
         path = Path(self.paper)
         if not path.is_file():
@@ -121,7 +121,7 @@ class ReproduceOptions(Strict):
         settings = [] if self.cluster is None else [f"cluster={self.cluster}"]
         if self.quick:
             with as_input_error(f"{path}: `quick`", KeyError):
-                # only the experiments and data sets of `quick`, whose other keys are settings
+                # Only the experiments and data sets that `quick` names are kept. Its other keys are settings.
                 quick, full = raw["quick"], raw["experiments"]
                 selected = {name: full[name] for name in quick}
                 raw |= {"paper": f"{raw['paper']}-quick", "experiments": selected, "quick": {}}
@@ -135,14 +135,14 @@ class ReproduceOptions(Strict):
 
 
 def reproduce(config: Paper, observer: RunObserver) -> Json:
-    """Run the tasks that have no stored result, then write the CSV files of each experiment and the page.
+    """Run the tasks that have no stored result. Then write the CSV file of each experiment, and the page.
 
     Raises
     ------
     InputError
         If the configuration or a data set is wrong, or a package is not installed.
     RunError
-        If a task failed; the results of the finished ones are in the cache.
+        If a task failed. The results of the tasks that are finished are in the cache.
     """
     for package in sorted({"jinja2"}.union(*(experiment.packages() for experiment in config.experiments.values()))):
         load_optional(package)
@@ -168,7 +168,7 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
             write_bytes(f"{folder}/{name}.csv", csv.encode())
     resolved = config.model_dump(mode="json", exclude_none=True)
     for experiment in resolved["experiments"].values():
-        experiment.pop("targets", None)  # they are in a separate CSV file
+        experiment.pop("targets", None)  # the targets are in a separate CSV file
     yaml = yaml_text(resolved)
     page = render_paper_page(config.title, config.departures, reports.values(), datasets, yaml)
     write_bytes(f"{folder}/config.yaml", yaml.encode())
@@ -179,21 +179,21 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
 def run_task(task: Task) -> Result:
     """Run a task in any process."""
     with warnings.catch_warnings(action="ignore"):
-        # the papers' solvers stop after a fixed number of steps, even without convergence
+        # The papers' solvers stop after a fixed number of steps, even if they have not converged.
         return EXPERIMENTS[task["kind"]].run_task(task)
 
 
 def _results(
     config: Paper, versions: dict[str, dict[str, Version]], folder: str, observer: RunObserver
 ) -> dict[TaskId, Result]:
-    """Return the result of every task, from the cache or from a run of the task; the error of a failed task names it."""
+    """Return the result of every task, from the cache or by running the task. If a task fails, the error names it."""
     tasks = {
         (name, key): {"kind": experiment.kind, **task}
         for name, experiment in config.experiments.items()
         for key, task in experiment.tasks(versions[name])
     }
     cache = ResultCache(f"{folder}/tasks")
-    entries = {  # the fingerprint of the data identifies a result, but not their source
+    entries = {  # a result is identified by the fingerprint of the data, not by their source
         (name, key): (f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}", task | {"source": None})
         for (name, key), task in tasks.items()
     }
@@ -218,7 +218,10 @@ def _results(
 
 
 def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, Callable[[], Result]]]:
-    """Yield functions that return results, in order of completion, from the workers of a Dask client or from this process."""
+    """Yield functions that return the results of tasks, in the order in which tasks finish.
+
+    The tasks run on the workers of a Dask client, or in this process.
+    """
     if client is None:
         yield from ((task_id, partial(run_task, task)) for task_id, task in tasks.items())
         return

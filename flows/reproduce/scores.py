@@ -1,4 +1,7 @@
-"""The kind `scores`: metrics of systems over folds or splits, compared with each other and with the printed figures."""
+"""The kind `scores`: metrics of systems over folds or splits.
+
+They are compared with each other and with the printed figures of a paper.
+"""
 
 import functools
 import itertools
@@ -120,13 +123,13 @@ class ScoredSystem(System):
     """`zero`: the sign of the margin, as in paper 004. `predict`: the threshold of the estimator."""
 
     def points(self, otherwise: Grid | None = None) -> list[Json]:
-        """Return the points of the grid, each with the name of each sampler."""
+        """Return the points of the grid. Each is combined with the name of each sampler."""
         points = super().points(otherwise)
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
 
 
 class Choice(RepeatedFolds):
-    """Cross-validation, and the choice of the parameters."""
+    """Cross-validation, and how the parameters are chosen."""
 
     choose: Literal["best", "cv", "once"] = "best"
     """`best`: the point of the grid with the highest mean over the test folds themselves, which is optimistic. `cv`: for each
@@ -137,7 +140,7 @@ class Choice(RepeatedFolds):
 
 
 class Scores(ProtocolKind):
-    """Means over folds or splits, at the chosen point of a grid: a table for each metric."""
+    """Means over folds or splits at the chosen point of a grid. There is a table for each metric."""
 
     kind: Literal["scores"]
     measures: dict[Measure, str] = Field(default={"auc": ""})
@@ -166,7 +169,7 @@ class Scores(ProtocolKind):
         return "test" if "test" in self.measures else next(iter(self.measures))
 
     def packages(self) -> set[str]:
-        """Return the package of SMOTE if a system uses it."""
+        """Return the name of SMOTE's package if a system uses SMOTE."""
         return {"imblearn"} if any(SMOTE in system.samplers for system in self.systems.values()) else set()
 
     def task_of(self, dataset: str, system: ScoredSystem) -> Task:
@@ -178,7 +181,10 @@ class Scores(ProtocolKind):
 
     @staticmethod
     def run_task(task: Task) -> Result:
-        """Return the points that were fitted, the chosen one or all (`best`), and for each of them every measure."""
+        """Return the points of the grid that were fitted, and every measure for each of them.
+
+        The points are the chosen one, or all points if the rule is `best`.
+        """
         train, test = train_and_test(task)
         points, choice = task["points"], task["protocol"].get("choose")
         if choice == "best":
@@ -199,7 +205,7 @@ class Scores(ProtocolKind):
         return {"chosen": chosen} | {name: [values[name] for values in measured] for name in task["measures"]}
 
     def report(self, results: Results) -> ExperimentReport:
-        """Return the tables and figures, how many cells agree with the paper, ranks, and where each claim holds."""
+        """Return the tables and figures, the number of cells that agree with the paper, ranks, and where each claim holds."""
         lines, shown = self.lines(results), [MATCHED] if self.tolerance is not None else []
         tables: list[PageTable] = []
         counts: Json = {}
@@ -211,7 +217,7 @@ class Scores(ProtocolKind):
                 f"± {{paper_deviation:{n}}}", "{in_deviations:+.2f} deviations",
                 f"at least the print - {self.tolerance:g}: {{{MATCHED}}}" if shown else "{no}", "{chosen}",
             )  # fmt: skip
-            # the means of the draws of each data set, and their range, beside the one printed figure
+            # The means over the draws of each data set and their range are shown beside the one printed figure.
             groups = measured["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
             draws = measured.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
             means = draws.agg(
@@ -227,7 +233,7 @@ class Scores(ProtocolKind):
         return ExperimentReport(self.title, tables, figures, lines[[*SCORE_COLUMNS, *shown]], counts)
 
     def lines(self, results: Results) -> pd.DataFrame:
-        """Return a line for every measure, data set and system, whether it was run or not, in the order of the configuration."""
+        """Return a line for each measure, data set and system in the order of the configuration, whether it was run or not."""
         printed = {(target.measure, target.dataset, target.system): target for target in self.targets}
         cells = []
         for measure, dataset in itertools.product(self.measures, self.datasets):
@@ -239,7 +245,7 @@ class Scores(ProtocolKind):
                 if runs := results_of(results, dataset, system):
                     best = int(np.argmax(np.mean([run[self.metric] for run in runs], axis=0)))
                     folds = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
-                    # seconds are medians, because the first fold may include the compilation of kernels
+                    # Medians of seconds are used, because the first fold may include the compilation of kernels.
                     mean = np.median(folds) if measure == "seconds" else folds.mean()
                     cell |= {
                         "mean": mean, "deviation": folds.std(ddof=1) if len(runs) > 1 else None, "n_runs": len(runs),
@@ -255,14 +261,14 @@ class Scores(ProtocolKind):
                     cell["rank"] = rank[k]
                     if isinstance(self.protocol, Splits):
                         cell["p_value"] = p = p_value(samples[k], samples[rank.argmin()])
-                        if rank[k] > rank.min():  # marked, if it is significantly behind the best
+                        if rank[k] > rank.min():  # the line is marked if the system is significantly behind the best
                             cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
         lines = with_verdicts(
             pd.DataFrame(cells, columns=[*SCORE_COLUMNS, "mark"]).astype(dict.fromkeys(SCORE_FIGURES, float))
         )
         if self.tolerance is not None:
             lines[MATCHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
-        # the background of a cell: by the printed figures, or without these by the best system
+        # The background of a cell depends on the printed figure. Without printed figures, it depends on the best system.
         by_print = lines["verdict"].map(HIGHLIGHTS).fillna("")
         is_best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
         return lines.assign(highlight=by_print if self.targets else np.where(is_best, "better", ""))
@@ -312,7 +318,7 @@ class Scores(ProtocolKind):
 
 
 def with_verdicts(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines with differences and verdicts."""
+    """Return the lines with their differences from the printed figures, and verdicts."""
     difference = lines["mean"] - lines["paper"]
     unit = lines["paper_deviation"].fillna(lines["deviation"])
     relative = _sign(lines) * difference / unit.where(unit > 0.0)
@@ -323,7 +329,7 @@ def with_verdicts(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def reaches(lines: Any, tolerance: float) -> Any:
-    """Return whether our figures are at least as good as the printed ones minus a tolerance; False if one is missing."""
+    """Return whether our figures are at least the printed ones minus a tolerance. It is False if one of them is missing."""
     return _sign(lines) * lines["difference"] >= -tolerance - PRINT_ROUNDING
 
 
@@ -332,7 +338,7 @@ def _sign(lines: Any) -> np.ndarray:
 
 
 def count_agreement(lines: pd.DataFrame) -> Json:
-    """Return how many cells agree with the paper, and those that are below it."""
+    """Return the number of cells that agree with the paper, and the cells that are below it."""
     verdict = lines["verdict"]
     below = lines[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
     return {
@@ -343,7 +349,10 @@ def count_agreement(lines: pd.DataFrame) -> Json:
 
 
 def count_leads(claim: MetricClaim, lines: pd.DataFrame) -> Mapping[str, str]:
-    """Return, for each metric and rival, on how many data sets the claim holds, here and in print. A tie is not a lead."""
+    """Return for each metric and rival the number of data sets on which the claim holds, here and in print.
+
+    A tie does not count as a lead.
+    """
     counts = {}
     for measure, rival in itertools.product(claim.measures, claim.than):
         measured, texts = lines[lines["measure"] == measure], []
@@ -356,17 +365,17 @@ def count_leads(claim: MetricClaim, lines: pd.DataFrame) -> Mapping[str, str]:
 
 
 def p_value(values: Any, best: Any) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 if no pair differs."""
+    """Return the two-sided p-value of Wilcoxon's signed-rank test. It is 1 if no pair differs."""
     if not (values != best).any():
         return 1.0
     return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
 
 
-# ---- its tasks --------------------------------------------------------------------------------------------------------
+# ---- the tasks --------------------------------------------------------------------------------------------------------
 
 
 def _choose(task: Task, train: Block) -> int:
-    """Return the task's point that is worth most on average over inner folds of the training rows."""
+    """Return the point of the grid with the best mean over inner folds of the training rows."""
     points, protocol = task["points"], task["protocol"]
     seed = block_seed(protocol["seed"], task["repeat"], 2 + task["fold"])
     fold = fold_numbers(train.row_id, train.y, protocol["inner_folds"], seed)
@@ -379,7 +388,10 @@ def _choose(task: Task, train: Block) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _choose_on_first_part(first_task: str) -> int:
-    """Return the choice on at most `choice_rows` of the first training part, once for all folds of a system on a data set."""
+    """Return the choice on at most `choice_rows` rows of the first training part.
+
+    It is made once for all folds of a system on a data set.
+    """
     task = json.loads(first_task)
     train, _ = train_and_test(task)
     return _choose(task, train.take(np.arange(train.n_samples)[: task["choice_rows"]]))  # the rows are in random order
@@ -411,9 +423,9 @@ def _value(task: Task, measure: Measure, model: Any, rows: Block) -> float:
 
 
 def oversample(train: Block, seed: int) -> Block:
-    """Return the rows with the smaller class oversampled to the size of the larger one, by SMOTE.
+    """Return the rows after SMOTE has oversampled the smaller class to the size of the larger one.
 
-    SMOTE uses 5 neighbours, or as many as the smaller class has.
+    SMOTE uses 5 neighbours, or fewer if the smaller class has fewer.
     """
     from imblearn.over_sampling import SMOTE
 

@@ -1,4 +1,4 @@
-"""Training and test rows in one shape, whether this process has them or workers read them in blocks; split and encoded."""
+"""Training and test rows, which are split and encoded alike whether this process has them or workers read them in blocks."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,10 @@ class FeatureEncoding:
     schema: Schema
 
     def fit(self, each: EachBlock) -> Preprocessor:
-        """Return the encoding learnt from the blocks of training rows; see `aucdist.data.preprocess.fit_preprocessor`."""
+        """Return the encoding that is learnt from the blocks of training rows.
+
+        See `aucdist.data.preprocess.fit_preprocessor`.
+        """
         return fit_preprocessor(
             each, self.schema.feature_names, log1p=self.config.log1p, scale=self.config.scale,
             categories=self.schema.categories, impute=self.config.impute,
@@ -54,22 +57,24 @@ class FeatureEncoding:
 
 @frozen
 class LazyRows:
-    """Training or test rows: a function that reads each block, and facts about all rows that need no reading.
+    """Training or test rows: a function that reads each block, and facts about all rows that are known without reading them.
 
     Parameters
     ----------
     loader : Loader
-        ``loader(item) -> Block``; it is sent to the workers.
+        ``loader(item) -> Block``. It is sent to the workers.
     items : sequence
-        What the loader takes for each block: its number, what is kept of it where it was parsed, or the block itself.
+        The argument of the loader for each block: its number, a reference to what was kept when it was parsed, or the block
+        itself.
     n_samples, n_features, n_pos : int
-        Positive rows are counted of two classes only.
+        The number of rows, features and positive rows. Positive rows are only counted for two classes.
     n_bytes, largest_block : int
-        Bytes that all blocks take in memory, and the largest of them.
+        The bytes that all blocks take in memory, and the bytes of the largest block.
     n_blocks : int
-        Blocks that the rows are partitioned into. It depends on the data and the configuration, never on the workers.
+        The number of blocks that the rows are partitioned into. It depends on the data and the configuration, and never on the
+        workers.
     requested_blocks : int or None
-        Of rows in this process: the number that was asked for; by default one block for each 64 MiB of values.
+        For rows in this process, the number of blocks that was asked for. By default, there is one for each 64 MiB of values.
     """
 
     loader: Loader
@@ -84,7 +89,7 @@ class LazyRows:
 
     @classmethod
     def of_block(cls, block: Block, requested_blocks: int | None = None) -> "LazyRows":
-        """Return rows that are in the memory of this process."""
+        """Return rows that are in the memory of this process, given as a block."""
         n_bytes = sum(np.asarray(part).nbytes for part in block.rows)
         n_blocks = requested_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
         return cls(
@@ -94,14 +99,14 @@ class LazyRows:
 
     @classmethod
     def of_reader(cls, reader: BlockReader, scratch: str = "") -> "LazyRows":
-        """Return the rows of a reader: of shards, or of parts of files.
+        """Return the rows of a reader of shards or of parts of files.
 
         Parameters
         ----------
         reader : BlockReader
             The rows.
         scratch : str, default=""
-            A folder that every worker can read; empty where this process reads the parts of files.
+            A folder that every worker can read. It is empty if this process reads the parts of files.
         """
         loader: Loader = reader.without_copies().read
         if reader.manifest:
@@ -126,26 +131,27 @@ class LazyRows:
         return block
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks, read in this process."""
+        """Yield the blocks. This process reads them."""
         for item in self.items:
             yield load(self.loader, item)
 
     def gather_columns(self, parallel_map: ParallelMap, *names: str) -> tuple[Any, ...]:
-        """Return these attributes of all rows, block by block; None for what rows do not have. The rows are read once.
+        """Return the named attributes of all rows, block by block. The rows are read once.
 
-        Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the number of their set (int32).
+        Examples are ``row_id`` (int64), ``group`` (int64) and ``label``, which is int8, or for several classes the number of
+        the row's set of classes (int32). An attribute that the rows do not have is None.
         """
         return concatenate_columns(self.each(parallel_map)(lambda block: tuple(getattr(block, name) for name in names)))
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
     ) -> tuple["LazyRows", "LazyRows", Split | TimeSplit]:
-        """Return training rows, test rows, and how they were split; see `aucdist.data.split`.
+        """Return training rows, test rows, and a description of the split, see `aucdist.data.split`.
 
         Raises
         ------
         InputError
-            If there is no such column of times, or a side would lack a class.
+            If there is no such column of times, or if the training rows or the test rows would lack a class.
         """
         split: Split | TimeSplit
         each = self.each(parallel_map)
@@ -168,7 +174,7 @@ class LazyRows:
         return side(split.is_train, split.n_train), side(split.is_test, split.n_test), split
 
     def with_features(self, kept: Sequence[int]) -> "LazyRows":
-        """Return the same rows with some of their features, given by their places."""
+        """Return the same rows with some of their features, given by their positions."""
         n_bytes, largest = (int(len(kept) / self.n_features * size) for size in (self.n_bytes, self.largest_block))
         return self._changed(
             lambda block: block.with_X(block.X[:, list(kept)]),
@@ -178,19 +184,25 @@ class LazyRows:
         )
 
     def without_groups(self) -> "LazyRows":
-        """Return the same rows without their groups, which only the split needed."""
+        """Return the same rows without groups that only the split needed."""
         return self._changed(partial(replace, group=None))
 
     def transform(self, preprocessor: Preprocessor) -> "LazyRows":
-        """Return the same rows with encoded features: at once if this process has them, and each time they are read otherwise."""
+        """Return the same rows with encoded features.
+
+        Rows that this process has are encoded at once. Other rows are encoded each time they are read.
+        """
         return self._changed(preprocessor.transform)
 
     def without_copies(self) -> "LazyRows":
-        """Return the same rows without copies of parsed parts. If the rows are needed again, the files are read."""
+        """Return the same rows without copies of parsed parts. If the rows are needed again, the files are read again."""
         return self if self.in_this_process else replace(self, items=range(self.n_blocks))
 
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "LazyRows":
-        """Return the same rows in blocks that all workers can read, from `folder` of their scratch space if need be."""
+        """Return the same rows in blocks that all workers can read.
+
+        If necessary, the blocks are written to `folder` in the scratch space of the workers.
+        """
         if not self.in_this_process:
             return self
         blocks = into_blocks(self.block, self.n_blocks)
@@ -201,12 +213,14 @@ class LazyRows:
         return LazyRows.of_reader(open_rows(parse_source({"source": url, "format": "shards"}, url)))
 
     def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
-        """Return the rows as blocks of the engine, on the workers; `part` ("training", "test") names them in notes.
+        """Return the rows as blocks of the engine on the workers.
+
+        `part` ("training" or "test") is the name of the rows in remarks.
 
         Raises
         ------
         InputError
-            If they are to be streamed, but are in the memory of the only process there is.
+            If the rows are to be streamed, but are in the memory of this process and there are no workers.
         """
         rows = self.for_workers(schema, workers, part)
         if rows.in_this_process:
@@ -227,7 +241,7 @@ class LazyRows:
         return blocks
 
     def load(self, workers: Workers, *, stream: bool = False) -> Blocks:
-        """Load the blocks on the workers, or with `stream` have them read for each step."""
+        """Load the blocks on the workers. With `stream`, they are read again for each step instead."""
         n_blocks = len(self.items)
         if workers.client is None:
             n_jobs = threads_that_fit(workers.n_jobs, self.largest_block) if stream else workers.n_jobs
@@ -237,31 +251,35 @@ class LazyRows:
         return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
 
     def _changed(self, change: Callable[[Block], Block], **sizes: Any) -> "LazyRows":
-        """Apply a function to each block: at once if this process has the rows, and each time they are read otherwise.
+        """Apply a function to each block: at once if this process has the rows, and otherwise each time they are read.
 
         Parameters
         ----------
         change : callable
+            The function, which takes and returns a block.
         **sizes : object
-            Those that change, of rows that have not been read.
+            The attributes of `LazyRows` that change for rows that are not read yet.
         """
         if not self.in_this_process:
             return replace(self, loader=partial(load_and_apply, self.loader, change), **sizes)
         return LazyRows.of_block(change(self.block), self.requested_blocks)
 
     def each(self, parallel_map: ParallelMap) -> EachBlock:
-        """Return a function that applies another one to each block, on the process that has the rows."""
+        """Return a function that applies another function to each block, in the process that has the rows."""
         run = map if self.in_this_process else parallel_map
         return lambda function: run(partial(load_and_apply, self.loader, function), self.items)
 
 
 def load_and_apply(loader: Loader, function: Callable[[Block], Any], item: Any) -> Any:
-    """Read a block, and return the result of a function of it."""
+    """Read a block, and return the result of a function that is applied to it."""
     return function(loader(item))
 
 
 def _time_feature(time: str, schema: Schema) -> int:
-    """Return the position of the time of a split among the features: a column of numbers, or the days of a date column."""
+    """Return the position of the time of a split among the features.
+
+    The time is a column of numbers, or the days of a column of dates.
+    """
     for name in (time, f"{time}.days"):
         if name in schema.feature_names:
             return schema.feature_names.index(name)
@@ -279,7 +297,7 @@ def _itself(block: Block) -> Block:
 
 
 def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
-    """Return rows with their classes, if there are several."""
+    """Return rows with their classes if there are several."""
     return blocks if sets is None else ClassBlocks(blocks, sets)
 
 
@@ -298,29 +316,31 @@ class TrainTestRows:
     Parameters
     ----------
     name : str
+        The name of the data set.
     source : Source
         The source of the rows.
     schema : Schema
         The names of features and classes.
     fingerprint : str
-        Tells this version of the data from others.
+        A text that differs between versions of the data.
     train : LazyRows
+        The training rows.
     test : LazyRows or None
+        The test rows, if there are any.
     test_source : Source or None
         The source of the test rows, if they are a separate data set.
     preprocessor : Preprocessor
         The encoding that `train` and `test` have.
     sets, test_sets : LabelSets or None
-        Where each class is fitted against the rest, the sets of classes that training rows and test rows have; test rows
-        may have more sets.
+        For several classes, the sets of classes that training rows and test rows have. Test rows may have more sets.
     grouped : LazyRows or None
-        The training rows with one feature, and with the groups that only the split and folds keep whole.
+        The training rows with one feature and with their groups, if groups only matter for the split and the folds.
     calibration : LazyRows or None
-        Rows that are not fitted but set the threshold.
+        The threshold rows, which are not used for the fit but set the threshold.
     per_day : mapping of str to float
-        ``test`` rows and ``training`` rows in a day, where they are split by a column of dates.
+        The number of ``test`` rows and of ``training`` rows per day, if rows are split by a column of dates.
     note : str
-        What users should know about the split; empty if there is nothing.
+        A remark about the split for users, empty if there is none.
     """
 
     name: str
@@ -340,12 +360,12 @@ class TrainTestRows:
 
     @property
     def identity(self) -> Json:
-        """What says which data these are: their name and fingerprint, and the version of the table that was read."""
+        """The values that identify the data: their name, their fingerprint, and the version of the table that was read."""
         version = self.source.version
         return {"name": self.name, "fingerprint": self.fingerprint} | ({} if version is None else {"version": version})
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
-        """Return the rows with the test rows and the threshold rows split off, without the time that they were split by."""
+        """Split off the test rows and the threshold rows, and remove the column of times that the rows were split by."""
         n_classes, rows, test = None, self, config.test
         if self.sets is not None:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1
@@ -380,7 +400,10 @@ class TrainTestRows:
         return replace(self._with(LazyRows.without_groups), grouped=self.train.with_features([0]))
 
     def groups_of_split(self, parallel_map: ParallelMap) -> np.ndarray | None:
-        """Return the group of each training row (int64), indexed by row id, if the split kept groups whole; otherwise None."""
+        """Return the group of each training row (int64), indexed by row id, if the split kept groups whole.
+
+        Otherwise, return None.
+        """
         if self.grouped is None:
             return None
         row_id, groups = self.grouped.gather_columns(parallel_map, "row_id", "group")
@@ -389,17 +412,17 @@ class TrainTestRows:
         return by_id
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
-        """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""
+        """Return the rows with encoded features. The encoding is learnt from the training rows only."""
         preprocessor = FeatureEncoding(config, self.schema).fit(self.train.each(parallel_map))
         return replace(self._with(lambda rows: rows.transform(preprocessor)), preprocessor=preprocessor)
 
     def _with(self, change: Callable[[LazyRows], LazyRows]) -> "TrainTestRows":
-        """Apply a function to the training, test and threshold rows."""
+        """Apply a function to the training rows, the test rows and the threshold rows."""
         test, calibration = (rows and change(rows) for rows in (self.test, self.calibration))
         return replace(self, train=change(self.train), test=test, calibration=calibration)
 
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
-        """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
+        """Partition the rows into blocks, which are in the workers' memory or streamed, depending on `cache`."""
         if self.note:
             observer.note(self.note)
 
@@ -413,7 +436,7 @@ class TrainTestRows:
         return TrainTestBlocks(train, test, calibration)
 
     def without_copies(self) -> "TrainTestRows":
-        """Return the rows without copies of parsed parts, which are not needed once blocks have been made."""
+        """Return the rows without copies of parsed parts, which are not needed after blocks have been made."""
         return replace(self._with(LazyRows.without_copies), grouped=self.grouped and self.grouped.without_copies())
 
     def size(self) -> dict[str, int]:

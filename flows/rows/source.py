@@ -1,6 +1,6 @@
 """Open the rows of a data set, and check a configuration against them: monotonic constraints, and costs.
 
-Rows are read into this process, or are shards, or files whose parts the workers read.
+The rows are read into this process, or they are shards, or they are files whose parts the workers read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,11 +41,11 @@ class RowSource(NamedTuple):
     Attributes
     ----------
     n_blocks : int
-        Number of blocks that the training rows are partitioned into.
+        The number of blocks that the training rows are partitioned into.
     rows : TrainTestRows or None
-        The training rows and test rows; None if workers read them.
+        The training rows and test rows, or None if workers read them.
     prepare : callable
-        ``prepare(workers, observer, stages)`` returns these rows, wherever they are.
+        ``prepare(workers, observer, stages)`` returns these rows, whether this process or workers read them.
     """
 
     n_blocks: int
@@ -59,10 +59,11 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
     Parameters
     ----------
     config : DataConfig
+        The configuration of the data.
     n_blocks : int, optional
-        Blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that they are.
+        The number of blocks that rows are partitioned into. By default, there is one for each 64 MiB. Each shard is one block.
     encode : bool, default=True
-        Whether the features are encoded as configured, learning from all training rows. A search leaves that to its folds.
+        Whether the features are encoded as configured, which may use all training rows. In a search, each fold encodes its own.
 
     Raises
     ------
@@ -103,7 +104,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         return _train_and_test(config, partial(_open_blocks, workers, parallel_map, n_blocks))
 
     def prepare(workers: Workers, observer: RunObserver, stages: Stages) -> TrainTestRows:
-        """Return the rows, which the workers read."""
+        """Return the rows. The workers read them."""
         parallel_map = workers.parallel_map(observer)
         rows = unsplit or stages("survey", survey, workers, parallel_map)
         prepared: TrainTestRows = stages("split and scale", split_and_encode, rows, config, encode, parallel_map)
@@ -118,7 +119,7 @@ def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, para
     Raises
     ------
     InputError
-        If they cannot be split; the message names the data and the label column.
+        If the rows cannot be split. The message names the data and the label column.
     """
     try:
         rows = rows.split(config, parallel_map)
@@ -130,7 +131,7 @@ def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, para
 
 
 def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool = True) -> TrainTestRows:
-    """Read a data set into this process, split it, and encode its features, learning from the training rows alone.
+    """Read a data set into this process, split it, and encode its features. The encoding is learnt from the training rows only.
 
     Raises
     ------
@@ -156,8 +157,9 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     Parameters
     ----------
     config : DataConfig
+        The configuration of the data.
     open_rows : callable
-        ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
+        Called as ``open_rows(source, schema, name)``. For test rows, the schema is that of the training rows.
     """
     source, test_source = configured_source(config).pinned(), config.test_source
     train, schema, fingerprint = open_rows(source, None, config.name or "")
@@ -189,7 +191,7 @@ def _open_blocks(
 
 
 def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
-    """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or strings."""
+    """Raise an InputError if a value of `monotone` is not the name of a feature, or names a feature of categories or strings."""
     columns = [*schema.categories, *schema.hashed]
     unordered = {name: feature_names([name], schema.categories, schema.hashed) for name in columns}
     for monotone in parameters:
@@ -202,8 +204,9 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
     Parameters
     ----------
     rows : AnyBlocks
-        Those that are fitted, of two classes or several, which are read once.
+        The rows of the fit, of two classes or of several. They are read once.
     point : OperatingPointConfig or None
+        The operating point.
     """
     if point is None or (costs := point.row_costs) is None:
         return
@@ -224,26 +227,33 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
 
 
 def _costs_of_labels(block: Block, n_labels: int) -> Summary:
-    """Add up the costs of the rows with each label: of negatives and positives, or in each set of classes."""
+    """Add up the costs of the rows with each label.
+
+    Labels are negative and positive, or the sets of classes.
+    """
     assert block.cost is not None
     numbers = block.code if block.code is not None else (block.y > 0).astype(np.intp)
     return np.bincount(numbers, weights=block.cost * block.weights(), minlength=n_labels)
 
 
 def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the values of some columns of the test rows as texts, empty if missing. The files are read once more.
+    """Return the values of some columns of the test rows as strings, which are empty if the value is missing.
+
+    The files are read once more.
 
     Parameters
     ----------
     source : Source
-        That of the test rows, in the same versions of its tables.
+        The source of the test rows, with the same versions of its tables.
     columns : sequence of str
+        The names of the columns.
     row_id : ndarray
+        The ids of the test rows.
 
     Raises
     ------
     InputError
-        If there is no such column, or it has too many values, or the rows are shards, which keep only features.
+        If there is no such column, if it has too many values, or if the rows are shards, which only store features.
     """
     if source.is_sharded:
         raise InputError(

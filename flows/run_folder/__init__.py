@@ -1,1 +1,1 @@
-"""The run folder: what a training run or a search writes, and what others read of it."""
+"""The run folder: the files that a training run or a search writes, and how other commands read them."""

@@ -52,7 +52,7 @@ def read_metrics(run: str) -> Json:
     Raises
     ------
     InputError
-        If it is not the folder of a run, or the file is damaged.
+        If the folder is not that of a run, or the file is damaged.
     """
     try:
         about: Any = read_json(f"{run}/{METRICS}", RunResult)
@@ -67,7 +67,7 @@ def configuration_of(run: str) -> Json:
     Raises
     ------
     InputError
-        If it is not there, or damaged.
+        If the file does not exist or is damaged.
     """
     where = f"{run}/{CONFIG}"
     content = parse_yaml(read_bytes(where), shown(where))
@@ -77,7 +77,7 @@ def configuration_of(run: str) -> Json:
 
 
 def data_config(run: str) -> DataConfig:
-    """Return the data that a run was trained on, as its configuration says; errors as `configuration_of`."""
+    """Return the configuration of the data that a run was trained on. It raises the same errors as `configuration_of`."""
     return validated(DataConfig, configuration_of(run).get("data"), f"{shown(run)}/{CONFIG}: data")
 
 
@@ -87,9 +87,9 @@ class RunFolder(NamedTuple):
     Attributes
     ----------
     url : str
-        Where it will be: a path, or a URL.
+        The path or URL at which the folder will be published.
     draft : Path
-        The local folder in which it is written.
+        The local folder in which the files are written first.
     publish : callable
         Moves the draft to `url`.
     """
@@ -100,7 +100,7 @@ class RunFolder(NamedTuple):
 
 
 def fit_name(name: str, model: ModelConfig, number_text: Callable[[float], str] = "{:g}".format) -> str:
-    """Return the name of a training run with the solver, and lam if it is known before the run."""
+    """Return the name of a training run. It has the solver, and lam if this is known before the run."""
     built, tail = model.built, "-auto" if model.chooses_features else ""
     lam = model.lam if model.chooses_features else getattr(built, "lam", None)
     if lam is not None:
@@ -109,15 +109,15 @@ def fit_name(name: str, model: ModelConfig, number_text: Callable[[float], str] 
 
 
 def timestamped(name: str) -> str:
-    """Return a name with the time in UTC before it, so that names sort by time."""
+    """Return a name with the time in UTC in front, so that names sort by time."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}-{name}"
 
 
 def run_folder(output: str, name: str) -> AbstractContextManager[RunFolder]:
-    """Return a context manager that checks that `output` is writable and gives a run folder to write to.
+    """Return a context manager that checks that `output` is writable, and yields a run folder to write to.
 
-    Unless the folder is published, nothing of it remains.
+    If the folder is not published, it is removed.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
                 is_published = True
                 for file in files:
                     retried(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}")
-        except BaseException as e:  # also if a signal ends the process
+        except BaseException as e:  # a signal that ends the process raises an exception, too
             if is_published:
                 with suppress(Exception):  # if writing fails, removing may fail as well
                     fs.rm(path, recursive=True)
@@ -216,12 +216,12 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
         yield RunFolder(shown(url), draft, publish)
 
 
-# ---- what killed runs have left ----------------------------------------------------------------------------------------
+# ---- folders of killed runs --------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
-    """Mark a folder as in use while the context lasts. The mark is a lock, which ends with the process."""
+    """Mark a folder as in use while the context lasts. The mark is a lock, and the lock ends with the process."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # on a file system without locks, the folder looks unfinished
@@ -232,8 +232,8 @@ def in_use(folder: Path) -> Iterator[None]:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Return whether a running process has marked a folder as in use; False if the file system has no locks."""
-    with suppress(OSError):  # no such folder, or a file system without locks
+    """Return whether a running process has marked a folder as in use. It is False if the file system has no locks."""
+    with suppress(OSError):  # the folder does not exist, or the file system has no locks
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -245,9 +245,9 @@ def is_in_use(folder: Path) -> bool:
 
 
 def unfinished_runs(output: str, command: str) -> str | None:
-    """Return a line that names the unfinished run folders of killed runs in `output`; None if there are none.
+    """Return a line that names the unfinished run folders of killed runs in `output`, or None if there are none.
 
-    Run folders on object stores are written here first, so that a killed run leaves nothing there that could be resumed.
+    Run folders on object stores are first written to the local disk. A killed run leaves nothing on the object store.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def unfinished_runs(output: str, command: str) -> str | None:
     )
 
 
-# ---- what a run keeps of the code that made it -----------------------------------------------------------------------
+# ---- the code and the packages of a run ------------------------------------------------------------------------------
 
 
 LOGGED_PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
@@ -287,9 +287,9 @@ def versions(packages: Sequence[str] = LOGGED_PACKAGES) -> dict[str, str]:
 
 
 def digests() -> dict[str, str]:
-    """Return the SHA-256 of the code of aucdist, and of the names and versions of all installed packages.
+    """Return the SHA-256 of the code of aucdist, and that of the names and versions of all installed packages.
 
-    Packages are taken from the names of their folders, because reading their metadata takes half a second.
+    Names and versions are taken from the names of the packages' folders, because reading their metadata takes half a second.
     """
     root, code = Path(__file__).resolve().parents[2], hashlib.sha256()
     for file in sorted(file for package in ("aucdist", "flows") for file in (root / package).rglob("*.py")):
@@ -311,14 +311,14 @@ OPTIONAL = {"weight": pa.float64(), "group": pa.int64(), "grade": pa.float64(), 
 
 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, ndarray]:
-    """Score test rows on their workers with the model of each class, in one reduction.
+    """Score test rows on their workers with the models of all classes, in one reduction.
 
     Returns
     -------
     tuple (list of ScoreCounts, pyarrow.Table, ndarray)
-        `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the number of the row's set of
-        classes), and weight, group, grade and cost if there are some; `scores`, of shape (n_test, n_classes), without
-        intercepts, which could round two scores to one.
+        The counts of the scores for each class. A table with the row id, the label ``y`` (for several classes ``code``, the
+        number of the row's set of classes), and weight, group, grade and cost if there are some. The scores, of shape (n_test,
+        n_classes), without intercepts, because adding these could round two scores to one.
     """
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
     labels = [rows.sets.labels_against_rest(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
@@ -330,7 +330,10 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
 
 
 def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], set_labels: Sequence[ndarray] | None) -> Summary:
-    """Return what `score_test_rows` needs of a block; `set_labels`: of each set of classes, if there are several."""
+    """Return the scores of a block and what else `score_test_rows` needs of it.
+
+    For several classes, `set_labels` has the labels of each set of classes.
+    """
     scores = np.column_stack([map_matrix(block.X, feature_map).scores(w) for w, feature_map in weights])
     names = ("row_id", "y" if block.code is None else "code", *OPTIONAL)
     table = pa.table({name: values for name in names if (values := getattr(block, name)) is not None})
@@ -342,7 +345,10 @@ def _score_block(block: Block, weights: Sequence[tuple[ndarray, Any]], set_label
 
 
 def read_threshold_rows(run: str, about: Json) -> ScoreCounts:
-    """Return the counts of the rows that set the threshold of a run, whose ``metrics.json`` is `about`."""
+    """Return the counts of the scores of the rows that set the threshold of a run.
+
+    `about` is the content of the run's ``metrics.json``.
+    """
     table, where, names = about["threshold_rows"], f"{run}/{THRESHOLD_ROWS}", ("score", "pos", "neg")
     columns = read_parquet(where, dict.fromkeys(names, pa.float64()))
     values, pos, neg = (columns[name].to_numpy() for name in names)
@@ -352,19 +358,20 @@ def read_threshold_rows(run: str, about: Json) -> ScoreCounts:
 
 
 def score_columns(classes: Sequence[str]) -> list[str]:
-    """Return the names of the columns of scores: one for each of several classes."""
+    """Return the names of the columns of scores. For several classes, each class has a column."""
     return [f"score {name}" for name in classes] or ["score"]
 
 
 def read_scores(run: str) -> pd.DataFrame:
-    """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
+    """Return a table of the test rows of a run, sorted by row id.
 
-    Scores are those of the run's model. For several classes the label is a text, and each class has a score.
+    Its columns are row id, label and score, and weight, group, grade and cost if there are some. Scores are those of the run's
+    model. For several classes, the label is a string, and each class has a score.
 
     Raises
     ------
     InputError
-        If there are none, as in a run without test rows, or the file is damaged.
+        If there are no scores, as in a run without test rows, or if the file is damaged.
     """
     about = read_metrics(run)
     several, old = "classes" in about, about.get("score") != DECISION
@@ -375,7 +382,7 @@ def read_scores(run: str) -> pd.DataFrame:
     columns = score_columns([row["name"] for row in about.get("classes", ())])
     needed = {ROW_ID: pa.int64()} | ({"label": pa.string()} if several else {"y": pa.int8()})
     table = read_parquet(f"{run}/{SCORES}", needed | dict.fromkeys(columns, pa.float64()), optional)
-    if old and not several:  # X w, as runs of older versions kept it
+    if old and not several:  # runs of older versions stored X w
         if about.get("threshold") is None:
             raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
         table["score"] -= about["threshold"]
@@ -386,12 +393,15 @@ def read_scores(run: str) -> pd.DataFrame:
 
 
 def table_counts(table: pd.DataFrame) -> ScoreCounts:
-    """Return the counts of the scores of test rows of two classes, as `read_scores` returns them."""
+    """Return the counts of the scores in a table of test rows of two classes, as returned by `read_scores`."""
     return ScoreCounts.from_scores(table["y"], table["score"], table.get("weight"))
 
 
 def members_of(labels: ndarray, classes: Sequence[str], *, topics: bool) -> ndarray:
-    """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
+    """Return whether each row has each class, bool of shape (n_samples, n_classes).
+
+    With topics, the classes in a label are separated by commas.
+    """
     codes, texts = pd.factorize(labels)
     members = np.array(
         [[name in (text.split(",") if topics else [text]) for name in classes] for text in texts], dtype=bool
@@ -400,7 +410,7 @@ def members_of(labels: ndarray, classes: Sequence[str], *, topics: bool) -> ndar
 
 
 def max_fpr_of(model: LinearModel, run: str) -> float | None:
-    """Return the false positive rate up to which the model of a run was trained; None for one trained over all pairs."""
+    """Return the false positive rate up to which the model of a run was trained. None if it was trained over all pairs."""
     parameters = model.about.get("parameters")
     if not isinstance(parameters, dict):
         return None

@@ -39,11 +39,13 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     Parameters
     ----------
     fitted : FittedRun
+        The fitted run.
     result : dict
-        As `flows.run_folder.results.run_result` returned it.
+        The results, as returned by `flows.run_folder.results.run_result`.
     folder : RunFolder
+        The folder to write to.
     command : str
-        What runs the configuration again.
+        The command that runs the configuration again.
     """
     config, draft, rows, point = to_yaml(fitted.config), folder.draft, fitted.rows, fitted.config.operating_point
     contents = [
@@ -91,9 +93,10 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
 
 
 def scores_table(test: ScoredTestRows, classes: tuple[str, ...], named_groups: Mapping[str, np.ndarray]) -> pa.Table:
-    """Return id, label and score of the test rows, and weight, group, grade and cost if there are some, and named groups.
+    """Return the table of the test rows and their scores by the saved model.
 
-    For several classes id, classes, prediction, cost, and a score of each class. Scores are those of the saved model.
+    It has id, label and score, then weight, group, grade and cost if there are some, and named groups. For several classes it
+    has id, classes, prediction, cost, and a score of each class.
     """
     table = test.table
     if not classes:
@@ -111,7 +114,10 @@ def scores_table(test: ScoredTestRows, classes: tuple[str, ...], named_groups: M
 
 
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
-    """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
+    """Return the content of the report.
+
+    `result` is the content of ``metrics.json``, and `config` is the configuration in YAML.
+    """
     from aucdist.export.portable import additive_in_units
 
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
@@ -157,7 +163,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
 
 
 def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
-    """Return what a run took, for the report: the time of each stage, passes over the rows, memory, and where it ran."""
+    """Return the costs of a run for the report: the time of each stage, passes over the rows, memory, and where it ran."""
     cluster = fitted.config.cluster
     where = {
         "none": "this process",
@@ -174,14 +180,14 @@ def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
 
 
 def facts_of(rows: TrainTestRows) -> Json:
-    """Return the facts about the data for the report, which leaves out those that are None or empty."""
+    """Return the facts about the data for the report. The report leaves out those that are None or empty."""
     schema = rows.schema
 
     def positives(part: LazyRows) -> str:
         return f"{part.n_pos:,} ({percent_text(part.n_pos / part.n_samples)})"
 
     two_class_facts: Json = {}
-    if not schema.classes:  # with several, the schema has the first of them as the positive one
+    if not schema.classes:  # for several classes, the schema names the first one as positive
         two_class_facts = {
             "positive class": ", ".join(schema.positive),
             f"negative class{'es' * (len(schema.negative) > 1)}": ", ".join(schema.negative),
