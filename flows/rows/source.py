@@ -100,7 +100,10 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         return RowSource(here.train.n_blocks, here, lambda *_: here)
 
     def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
-        """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""
+        """Parse each part once, in the process that will use it.
+
+        This numbers the rows, and finds classes, features and categories.
+        """
         return _train_and_test(config, partial(_open_blocks, workers, parallel_map, n_blocks))
 
     def prepare(workers: Workers, observer: RunObserver, stages: Stages) -> TrainTestRows:

@@ -1,6 +1,6 @@
-"""The results of a run: the object that ``--json`` prints, and the details that `metrics.json` has beyond it.
+"""The results of a run: the object that ``--json`` prints, and the details that only `metrics.json` has.
 
-Two classes are one of several: an evaluation has a list of classes, of which a run of two classes has one.
+Two classes are treated like several. An evaluation has a list of classes, and for two classes this list has one entry.
 """
 
 import warnings
@@ -70,14 +70,14 @@ class ClassEvaluation(NamedTuple):
     Attributes
     ----------
     train : ScoreCounts
-        Counts of the scores; `test` is None without test rows, or where these are all on one side.
+        The counts of the scores of the training rows.
     test : ScoreCounts or None
-        Counts of the scores; `test` is None without test rows, or where these are all on one side.
+        The counts of the scores of the test rows. None without test rows, or if these are all positive or all negative.
     interval : Estimate or None
-        Of the AUC of the reported rows; None if they are weighted.
+        The confidence interval of the AUC of the reported rows; None if they are weighted.
     threshold_counts : ScoreCounts
-        Of the rows that set the threshold: where the model has not seen them, of the threshold rows, or of the training
-        rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
+        The counts of the scores of the rows that set the threshold. These are the threshold rows, or the training rows with
+        out-of-fold scores, or the training rows with the scores of the model itself, for example if the rows have costs.
     costs : CostCounts or None
         The costs of the training rows, if the operating point uses the cost column.
     guarantee : Guarantee or None
@@ -93,23 +93,23 @@ class ClassEvaluation(NamedTuple):
 
     @property
     def reported(self) -> tuple[str, ScoreCounts]:
-        """The rows whose scores reports show: the test rows, or else the training rows."""
+        """The name and the counts of the rows that reports show: the test rows, or else the training rows."""
         return ("training", self.train) if self.test is None else ("test", self.test)
 
 
 class ScoredTestRows(NamedTuple):
-    """The test rows under the saved model. Arrays have the shape (n_test, n_classes), of two classes (n_test, 1).
+    """The test rows with the scores of the saved model. Arrays have the shape (n_test, n_classes), for two classes (n_test, 1).
 
     Attributes
     ----------
     table : pyarrow.Table
-        What `flows.run_folder.folder.score_test_rows` says of the rows.
+        The table that `flows.run_folder.folder.score_test_rows` returns.
     members : ndarray
-        Which classes the rows have, bool.
+        Whether each row has each class, bool.
     scores : ndarray
-        As the saved model gives them: above 0 is positive.
+        The scores of the saved model. A row with a score above 0 is predicted positive.
     predicted : ndarray
-        The predicted classes of the rows, bool.
+        Whether each class is predicted for each row, bool.
     """
 
     table: pa.Table
@@ -119,12 +119,15 @@ class ScoredTestRows(NamedTuple):
 
     @property
     def confusions(self) -> ndarray:
-        """How many rows of each class are predicted to be of each: int64 of shape (n_classes, n_classes)."""
+        """The number of rows of each class that are predicted to be of each class, int64 of shape (n_classes, n_classes)."""
         return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
 
 
 def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: ndarray) -> ScoredTestRows:
-    """Return the test rows under a fitted estimator; `table` and `scores`: what `score_test_rows` returned for `rows`."""
+    """Return the test rows with the scores and predictions of a fitted estimator.
+
+    `table` and `scores` are what `score_test_rows` returned for `rows`.
+    """
     scores = (scores + [model.decision_intercept for model in estimator.class_models]) / estimator.class_spreads
     if not isinstance(rows, ClassBlocks):
         return ScoredTestRows(table, table["y"].to_numpy()[:, np.newaxis] > 0, scores, scores > 0)
@@ -139,10 +142,11 @@ class Evaluation(NamedTuple):
     Attributes
     ----------
     classes : list of ClassEvaluation
+        The evaluation of each class. For two classes, the list has one entry.
     test : ScoredTestRows or None
-        None without test rows.
+        The scored test rows, or None without test rows.
     groups : dict or None
-        What `group_results` returns.
+        The result of `group_results`.
     set_on : str
         The rows that set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``.
     warned : list of Warned
@@ -157,13 +161,14 @@ class Evaluation(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """Another model of the training rows of a run.
+    """Another model that was fitted to the training rows of a run.
 
     Attributes
     ----------
     name : str
+        The name of the model.
     scores : ndarray
-        Of the test rows, in the order of their ids.
+        The scores of the test rows, in the order of their ids.
     seconds : float
         The time of its fit.
     """
@@ -179,25 +184,29 @@ class FittedRun(NamedTuple):
     Attributes
     ----------
     config : object
+        The configuration of the run or of the search.
     rows : TrainTestRows
+        The training rows and test rows.
     estimator : object
-        The estimator.
+        The fitted estimator.
     evaluation : Evaluation
+        The evaluation of the estimator.
     seconds : dict of str to float
+        The time of each stage.
     profile : Profile
-        What the model keeps of its training rows: how many lie in each bin, and by what a row is known again.
+        The numbers of training rows in each bin, which `aucdist watch` compares new rows with.
     digests : RowDigests
-        What the model keeps of its training rows: how many lie in each bin, and by what a row is known again.
+        The digests by which training rows are recognised among other rows.
     warned : list of Warned
         Kind and text of the warnings of the fit and of the evaluation.
     leaks : list of Warned
         Warnings about the rows; see `aucdist.drift.leaks`.
     search : dict or None
-        Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
+        The search that chose the parameters, in the form of ``aucdist cv --json``; None if there was none.
     free : dict or None
-        What `flows.train.run.extra_fits` returns; None without such fits.
+        The first result of `flows.train.run.extra_fits`, the fit without monotonic constraints.
     bands : Bands or None
-        What `flows.train.run.extra_fits` returns; None without such fits.
+        The second result of `flows.train.run.extra_fits`, the bands around the shapes.
     baselines : sequence of Baseline
         Other models of the same rows.
     named_groups : mapping of str to ndarray
@@ -221,14 +230,16 @@ class FittedRun(NamedTuple):
 
 
 def run_result(fitted: FittedRun, run: str) -> Json:
-    """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
+    """Return the object that ``aucdist train --json`` prints. Scripts of users depend on its keys.
 
-    Rows and classes are those of the training rows, over whose pairs the certificate holds. For several classes the means of AUC
-    are over those that the rows have, each alike (macro) or weighted by its rows.
+    The numbers of rows and classes are those of the training rows, because the certificate is about their pairs. For several
+    classes, the means of the AUC are over the classes that the rows have: unweighted (macro), or weighted by the rows of each
+    class.
 
     Parameters
     ----------
     fitted : FittedRun
+        The fitted run.
     run : str
         The URL of the run folder.
     """
@@ -260,7 +271,7 @@ def run_result(fitted: FittedRun, run: str) -> Json:
         names, interval = ("train_auc", "test_auc", "test_auc_interval", "test_average_precision"), None
         if (test_counts := fitted.evaluation.classes[0].test) is not None:
             result |= {"n_test_pos": test_counts.rows_pos, "n_test_neg": test_counts.rows_neg}
-            with warnings.catch_warnings(action="ignore"):  # `evaluate` has warned of few rows
+            with warnings.catch_warnings(action="ignore"):  # the evaluation has already warned about few rows
                 interval = average_precision_interval(test_counts)
         result |= {
             "metrics": {name: only[name] for name in names} | {f"{names[-1]}_interval": _limits(interval)},
@@ -286,9 +297,9 @@ def _limits(interval: Any) -> list[float] | None:
 def _baselines(fitted: FittedRun) -> list[Json]:
     """Return the metrics of the baselines on the test rows, and how they differ from those of the model.
 
-    ``rates`` are recall and precision of as many rows as the model flags. ``differences``, baseline minus model, are those of the
-    AUC, of the average precision and of this recall. They are not tested for weighted rows, nor with fewer than two rows of a
-    class.
+    ``rates`` are the recall and the precision if a baseline flags as many rows as the model. ``differences`` (baseline minus
+    model) are those of the AUC, of the average precision and of this recall. They are not tested if rows are weighted, or if
+    there are fewer than two rows of a class.
     """
     (evaluation,), scored = fitted.evaluation.classes, fitted.evaluation.test
     if scored is None or evaluation.test is None:
@@ -322,7 +333,7 @@ def _baselines(fitted: FittedRun) -> list[Json]:
 
 
 def _result_of_class(fitted: FittedRun, k: int) -> Json:
-    """Return the results of a class; for two classes, of the positive class."""
+    """Return the results of a class. For two classes, it is the positive class."""
     model, measured, test = fitted.estimator.class_models[k], fitted.evaluation.classes[k], fitted.evaluation.test
     tested = measured.test
     test_pos = 0 if tested is None else int(tested.n_pos)
@@ -348,7 +359,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
     }
     if fitted.config.operating_point is None:
         return result
-    # the rates at its threshold, on the test rows or without these on the training rows; weighted rows have no intervals
+    # The rates at the threshold are those on the test rows, or else on the training rows. Weighted rows have no intervals.
     requirement, threshold = fitted.config.operating_point.options, model.raw_threshold
     which, counts = measured.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
@@ -426,16 +437,18 @@ def threshold_by(
     Parameters
     ----------
     config : OperatingPointConfig
+        The operating point.
     counts : ScoreCounts or CostCounts
+        The counts of the scores of the rows that set the threshold, or their costs at each score.
     per_day : float or None
-        The number of these rows in a day, if it is known.
+        The number of these rows per day, if it is known.
     fitted : ScoreCounts, optional
-        Where these scores are out of fold, those by the model that is used; see `adjust_for_ties`.
+        If `counts` has out-of-fold scores, the counts of the same rows' scores by the model itself, see `adjust_for_ties`.
 
     Raises
     ------
     InputError
-        If no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
+        If no threshold meets the requirement, or if alerts are counted per day and `per_day` is not known.
     """
     if isinstance(counts, CostCounts):
         return counts.cheapest_threshold(), None
@@ -453,11 +466,11 @@ def threshold_origin(rows: str, counts: ScoreCounts, guarantee: Guarantee | None
     Parameters
     ----------
     rows : str
-        Which ones set it.
+        The name of the rows that set the threshold.
     counts : ScoreCounts
-        Of these rows.
+        The counts of their scores.
     guarantee : Guarantee or None
-        What it guarantees, if that was asked for.
+        The guarantee of the threshold, if one was requested.
     """
     facts: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is not None:
@@ -468,7 +481,7 @@ def threshold_origin(rows: str, counts: ScoreCounts, guarantee: Guarantee | None
 
 
 def details_of(fitted: FittedRun) -> Json:
-    """Return the content of ``metrics.json`` in addition to `run_result`."""
+    """Return the content that ``metrics.json`` has in addition to `run_result`."""
     details: Json = {
         "name": fitted.config.name,
         "data": fitted.rows.identity,
@@ -488,7 +501,7 @@ def details_of(fitted: FittedRun) -> Json:
                 if (counts := getattr(class_evaluation, part)) is not None
             },
             "interval": asdict(interval) if class_evaluation.test and (interval := class_evaluation.interval) else None,
-            "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
+            "threshold_rows": {  # facts about the rows that set the threshold, which their counts do not have
                 "rows": "training" if threshold_counts is class_evaluation.train else evaluation.set_on,
                 "n_pos": threshold_counts.rows_pos,
                 "n_neg": threshold_counts.rows_neg,
@@ -521,13 +534,26 @@ def confusion_details(counts: ScoreCounts, threshold: float) -> Json:
 def group_results(
     train: Blocks, test_rows: pa.Table | None, scores: ndarray | None, group_weight: GroupWeight
 ) -> Json | None:
-    """Return the entry ``groups`` of ``aucdist train --json``; None if rows have neither groups nor grades.
+    """Return the entry ``groups`` of ``aucdist train --json``.
 
-    `test_rows` and `scores`: those of `Evaluation`.
-    `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
-    Returns ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``:
-        the groups of training rows. ``metrics``: of the test rows' groups ``value``, ``interval`` (95 %, from
-        resampling groups), and ``groups`` and ``without``, those for which the metric is defined and those for which it is not.
+    Parameters
+    ----------
+    train : Blocks
+        The training rows.
+    test_rows : pyarrow.Table or None
+        The table of the test rows, see `ScoredTestRows`.
+    scores : ndarray or None
+        The scores of the test rows.
+    group_weight : {"pairs", "groups"}
+        How groups are weighted in the objective, and in the AUC within groups.
+
+    Returns
+    -------
+    dict or None
+        None if rows have neither groups nor grades. ``grouped`` and ``graded`` say which of the two they have. ``group_weight``
+        is the argument. ``with_pairs`` and ``without_pairs`` are the numbers of groups of training rows with and without pairs.
+        ``metrics`` are those within the groups of test rows: ``value``, ``interval`` (95 %, from resampling groups), and the
+        numbers of groups for which the metric is defined (``groups``) and is not defined (``without``).
     """
     pairs_in = pair_groups(train)
     if pairs_in is None:
@@ -544,7 +570,7 @@ def group_results(
     else:
         y = np.maximum(test_rows["y"].to_numpy(), 0)
     rows = ScoredGroups(y, scores[:, 0], test_rows["group"].to_numpy(), group_weight=group_weight)
-    with suppress(InputError):  # no group has a pair
+    with suppress(InputError):  # raised if no group has a pair
         counts["metrics"] = {
             name: {
                 "value": metric.mean, "interval": _limits(metric.interval()), "groups": len(metric.values),

@@ -1,4 +1,4 @@
-"""The warnings of a run: reasons to doubt its figures, which are found once, when its results are known."""
+"""The warnings of a run, which are reasons to doubt its results. They are determined once, when the results are known."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -83,7 +83,7 @@ def _of_results(fitted: Any) -> Iterator[Warned]:
 
 
 def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
-    """Return a warning that many of the flagged rows share the lowest score that is flagged; empty if they do not."""
+    """Return a warning if many of the flagged rows share the lowest flagged score. Otherwise the text is empty."""
     tied, *others = (counts.pos + counts.neg)[counts.values > threshold].tolist() or [0.0]
     if tied < max(MIN_TIED, MANY_TIED * sum(others, tied)):
         return ""
@@ -94,12 +94,14 @@ def tied_text(counts: ScoreCounts, threshold: float, rows: str) -> str:
 
 
 def choice_at_end(search: Json) -> Iterator[Warned]:
-    """Warn of each number that a search chose at the end of the values it tried, if the next value was clearly worse.
+    """Warn about each number that a search chose at the end of the values it tried.
+
+    There is no warning unless the neighbouring value was clearly worse.
 
     Parameters
     ----------
     search : dict
-        The object that ``aucdist cv --json`` prints; empty if there was no search.
+        The object that ``aucdist cv --json`` prints. It is empty if there was no search.
     """
     best = search.get("best", {})
     for name, value in best.items():
@@ -112,7 +114,7 @@ def choice_at_end(search: Json) -> Iterator[Warned]:
         if len(tried) < MIN_TRIED or value not in (tried[0], tried[-1]):
             continue
         which, further, beside = ("smallest", "smaller", 1) if value == tried[0] else ("largest", "larger", -2)
-        # it is not a number if the next value left the search after some folds, because it was worse on these
+        # The difference is NaN if the neighbouring value was dropped after some folds, because it was worse on them.
         if not errors_behind(folds[tried[beside]], folds[value], find_metric(search["metric"])) <= CLEAR_SE:
             yield (
                 "choice-at-end-of-grid",

@@ -1,4 +1,4 @@
-"""The types by which `metrics.json` of a run folder is checked when it is read."""
+"""The types that the content of `metrics.json` is checked against when it is read."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
@@ -63,7 +63,7 @@ class ThresholdRows(TypedDict):
 
 
 class RateResult(TypedDict):
-    """A rate, or a cost, with the ends of its interval."""
+    """A rate or a cost, with the ends of its interval."""
 
     value: JsonNumber | None
     interval: Pair | None

@@ -1,1 +1,1 @@
-"""Use case: train a model, evaluate it and write the run folder."""
+"""The command `train`: train a model, evaluate it and write the run folder."""

@@ -1,6 +1,6 @@
 """Configuration of a training run: the model behind the files in ``configs/train`` and behind the form of the Prefect flow.
 
-Everything is checked here, before any work starts: keys, types, the estimator and its parameters.
+Keys, types, the estimator and its parameters are all checked here, before any work starts.
 """
 
 from pathlib import Path
@@ -40,7 +40,8 @@ class AuditGroups(Strict):
 class RunConfig(Strict):
     """What a training run and a search have in common."""
 
-    _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
+    # Set if the configuration was made for a data file.
+    _described: Optional["Description"] = PrivateAttr(default=None)
 
     name: Name
     """The name of the run folder, of the Prefect run, and of the cached results of a search."""
@@ -87,7 +88,7 @@ class RunConfig(Strict):
             return
         if data.test is None or data.test.time is None:
             point.requirement(None)
-        # training rows are held out for a guarantee, unless the configuration names threshold rows or out-of-fold scores
+        # Training rows are held out for a guarantee, unless the configuration asks for threshold rows or out-of-fold scores.
         stated = point.out_of_fold and "out_of_fold" in point.model_fields_set
         if data.threshold_rows is None:
             if point.confidence is not None and not stated:
@@ -139,7 +140,7 @@ class TrainOptions(RunOptions, DataFileOptions):
     configuration is made as by `aucdist init`."""
 
     def load(self) -> BaseModel:
-        """Return the configuration: that of the file, or one that is made for a file of data and left in the run folder."""
+        """Return the configuration of the file. For a data file, a configuration is made and stored in the run folder."""
         options = [key for key in DataFileOptions.model_fields if getattr(self, key) is not None]
         if options and is_yaml(self.config):
             raise InputError(f"--{options[0]} is for a file of data: change keys of {self.config} with --set")
@@ -152,11 +153,11 @@ class TrainOptions(RunOptions, DataFileOptions):
             setting.removeprefix(SOURCE_PREFIX) for setting in self.settings if setting.startswith(SOURCE_PREFIX)
         ]
         name, source = source_from_name(self.config, of_source, label=self.label, positive=self.positive)
-        source = source.pinned()  # the rows that are looked at are those of the fit
-        with catch_warnings(action="ignore"):  # the fit gives them again, about all rows
+        source = source.pinned()  # so that the fit uses the same rows that are described here
+        with catch_warnings(action="ignore"):  # the fit repeats the warnings for all rows
             described = propose(name, source, time=self.time, groups=self.groups)
         raw = parse_yaml(described.text, self.config)
-        raw["data"]["source"]["source"] = source.source  # without its password in the text
+        raw["data"]["source"]["source"] = source.source  # the YAML text lacks the password
         rest = [setting for setting in self.settings if not setting.startswith(SOURCE_PREFIX)]
         config = config_of(TrainConfig, raw, self.config, Path(), rest, self.output)
         config._described = described

@@ -1,7 +1,7 @@
-"""A run of training: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`.
+"""A training run. Its stages are plain functions here, and tasks in `flows.orchestration.flows`.
 
-The module also makes the additional fits of a run: of folds that choose the feature map, of the report's shapes, and of baseline
-models.
+The module also makes the additional fits of a run: those of folds that choose the feature map, those for the shapes in the
+report, and those of baseline models.
 """
 
 import time
@@ -58,11 +58,11 @@ MAX_VALUES = 2**24
 def choose_feature_map(
     model: ModelConfig, rows: AnyBlocks, missing: bool, whole: np.ndarray | None, observer: RunObserver
 ) -> tuple[ModelConfig, Json | None]:
-    """Return a model of `features: auto` with the map that folds choose, and what was tried, as ``aucdist cv --json`` prints it.
+    """Return a model of `features: auto` with the feature map that folds choose, and the search in the form of ``aucdist cv --json``.
 
-    Nothing was tried if folds could not be made. See `aucdist.search.auto.choose_features`.
+    The search is None if folds could not be made. See `aucdist.search.auto.choose_features`.
     """
-    from aucdist.search import auto  # here, because few runs need it
+    from aucdist.search import auto  # imported here, because few runs need it
 
     def done(number: int, n_tasks: int, point: Json) -> None:
         observer.tasks(number, n_tasks, best=f"features {value_text(point.get('features'))}")
@@ -90,18 +90,21 @@ def extra_fits(
     Parameters
     ----------
     config : ShapesConfig
+        The configuration of these fits.
     model : ModelConfig
-        Of the fitted model.
+        The configuration of the fitted model.
     fitted : object
+        The fitted estimator.
     blocks : TrainTestBlocks
+        The training rows and test rows.
     observer : RunObserver
         Reports the progress of the run.
 
     Returns
     -------
     tuple (dict or None, Bands or None)
-        `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where
-        ``monotone`` has those of the model; `bands`.
+        Results of a fit without monotonic constraints: ``objective``, ``relative_gap``, ``passes``, ``train_auc``, ``test_auc``,
+        and ``monotone`` with the same values of the model. Then the bands around the shapes.
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:
@@ -128,9 +131,9 @@ def extra_fits(
 
 
 def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -> Json:
-    """Return objective, passes and AUC of the model with and without monotonic constraints."""
+    """Return the objective, the passes and the AUC of the model without monotonic constraints, and of the model itself."""
     free = clone(unfitted).set_params(monotone=None)
-    fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
+    fit_rows(free, blocks.train)  # its warnings are not shown, because the summary has the gap of the fit
 
     def area(model: Any, rows: AnyBlocks | None) -> float | None:
         return None if rows is None else auc(count_model_scores(model, rows.all_blocks()))
@@ -148,10 +151,10 @@ def _fit_without_monotone(unfitted: Any, blocks: TrainTestBlocks, fitted: Any) -
 
 
 def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
-    """Return a random half of the rows of each class, bool, indexed by row id. `k`: the number of the half.
+    """Return whether each row is in a random half, bool, indexed by row id. It has half of each class, and `k` is its number.
 
-    Shapes of halves that are drawn without replacement lie about as far from those of all rows as these lie from the truth: the
-    variance of the mean of n/2 of n rows is that of the mean of n rows.
+    The shapes of halves that are drawn without replacement differ from those of all rows about as much as these differ from the
+    truth. The reason is that the mean of n/2 of n rows varies around the mean of the n rows with the variance of the latter.
     """
     order = np.lexsort((np.random.default_rng([k, 17]).random(len(row_id))[np.argsort(np.argsort(row_id))], y))
     inside = np.zeros(int(row_id.max()) + 1, dtype=bool)
@@ -162,7 +165,7 @@ def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
 
 
 def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray) -> list[np.ndarray]:
-    """Return the shapes of a model of some rows in the bins of the fitted one."""
+    """Return the shapes of a model that is fitted to some of the rows, in the bins of the fitted model."""
     model = clone(unfitted)
     fit_rows(model, training_rows(model, rows, inside))  # warnings about a half are not shown
     return values_at_bins(fitted.shapes(), fitted.feature_map_, model.shapes())
@@ -172,10 +175,11 @@ def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray
 
 
 def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
-    """Return the probabilities of the test rows by logistic regression on scaled features, and by LightGBM where it is installed.
+    """Return the probabilities of the test rows by baseline models.
 
-    Both have the defaults of their libraries, and one thread. There are none without test rows, for several classes, and for rows
-    that are not in this process, too few or too many.
+    These are logistic regression on scaled features, and LightGBM if it is installed. Both have the default parameters of their
+    libraries, and use one thread. There are none without test rows, for several classes, if the rows are not in this process,
+    or if there are too few or too many rows.
     """
     if rows.sets is not None or rows.test is None or not (rows.train.in_this_process and rows.test.in_this_process):
         return []
@@ -196,12 +200,12 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
             lightgbm = load_optional("lightgbm")
             model = lightgbm.LGBMClassifier(n_jobs=1, random_state=0, verbosity=-1, deterministic=True)
             models.append(("LightGBM (defaults)", model, "sample_weight"))
-        except InputError as error:  # a system library that it needs is missing
+        except InputError as error:  # a system library that LightGBM needs is missing
             observer.note(f"no baseline by LightGBM: {error}")
     reached = []
     for name, model, weight in models:
         start = time.perf_counter()
-        with warnings.catch_warnings(action="ignore"):  # warnings that all rounds were used
+        with warnings.catch_warnings(action="ignore"):  # the model may warn that all rounds were used
             model.fit(train.X, train.y, **({} if train.weight is None else {weight: train.weight}))
             probability = np.asarray(model.predict_proba(test.X))[:, 1]
         reached.append(Baseline(name, probability[np.argsort(test.row_id)], time.perf_counter() - start))
@@ -219,7 +223,7 @@ Opened = tuple[int, Prepare]
 def train(config: TrainConfig, observer: RunObserver, start: str | None = None) -> Json:
     """Train a model, evaluate it, write the run folder, and return what ``aucdist train --json`` prints.
 
-    Of several classes each that has enough rows is fitted.
+    If there are several classes, each class with enough rows is fitted.
 
     Parameters
     ----------
@@ -228,13 +232,13 @@ def train(config: TrainConfig, observer: RunObserver, start: str | None = None) 
     observer : RunObserver
         Reports the progress of the run.
     start : str, optional
-        A model whose weights the fit starts from, where its features are the same; of several classes for each class that
-        it has.
+        A model whose weights the fit starts from, if its features are the same. For several classes, this holds for the classes
+        that the model has.
 
     Raises
     ------
     InputError
-        If the configuration or the data is wrong; nothing has been written then.
+        If the configuration or the data is wrong. In this case, nothing has been written.
     RunError
         If the run itself failed.
     """
@@ -244,14 +248,14 @@ def train(config: TrainConfig, observer: RunObserver, start: str | None = None) 
 
 
 def open_training_rows(config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
-    """Open the rows of a training run, whose model is that of the configuration."""
+    """Open the rows of a training run. Its model is that of the configuration."""
     source = stages("open data", open_source, config.data, config.blocks)
 
     def prepare(workers: Workers) -> tuple[TrainTestRows, ModelConfig, Json | None]:
         """Return the encoded rows, and the model of the configuration."""
         rows = source.prepare(workers, observer, stages)
         if rows.sets is not None:
-            check_keys_for_classes(config)  # the configuration does not say that shards have several
+            check_keys_for_classes(config)  # the configuration does not say that shards have several classes
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
         return rows, config.model, None
 
@@ -262,26 +266,27 @@ def fit_and_publish(
     config: Any, name: str, command: str, open_run: Callable[[Any, RunObserver, Stages], Opened], observer: RunObserver,
     start: str | None = None,
 ) -> tuple[Json, Json | None]:  # fmt: skip
-    """Prepare rows and a model, fit and evaluate it, and write the run folder. Errors and `start`: as `train`.
+    """Prepare rows and a model, fit and evaluate the model, and write the run folder. It raises the same errors as `train`.
 
     Parameters
     ----------
     config : object
         A `TrainConfig` or a `flows.cv.config.CvConfig`.
     name : str
-        Of the run folder.
+        The name of the run folder.
     command : str
-        Runs the configuration again.
+        The command that runs the configuration again.
     open_run : callable
-        ``open_run(config, observer, stages)`` opens the data.
+        Called as ``open_run(config, observer, stages)``. Opens the data.
     observer : RunObserver
         Reports the progress of the run.
     start : str, optional
+        A model whose weights the fit starts from, as for `train`.
 
     Returns
     -------
     tuple (dict, dict or None)
-        What ``aucdist train --json`` prints, and what folds have tried, where they chose parameters.
+        The object that ``aucdist train --json`` prints, and the search, if folds chose the parameters.
     """
     observer = MetricsObserver(observer, name)
     stages = Stages(observer)
@@ -329,16 +334,17 @@ def fit_and_publish(
 def fit_and_evaluate(
     config: Any, prepare: Prepare, workers: Workers, observer: RunObserver, stages: Stages, start: str | None
 ) -> tuple[FittedRun, Checkpoints | None]:
-    """Read rows, fit a model to them, evaluate it, and fit what else the report shows; all that takes the workers.
+    """Read rows, fit a model to them, evaluate it, and make the additional fits of the report. Only this part needs the workers.
 
     Returns
     -------
     tuple (FittedRun, Checkpoints or None)
-        The run, and its checkpoints, which are to be removed once the run folder is complete.
+        The run, and its checkpoints. The caller removes them when the run folder is complete.
     """
     rows, model, search = prepare(workers)
     point, row_id, groups = config.operating_point, np.zeros(0), {}
-    if config.audit is not None and rows.test is not None:  # before the fit, so that a wrong name is reported early
+    # Done before the fit, so that a wrong name is reported early.
+    if config.audit is not None and rows.test is not None:
         row_id = np.sort(rows.test.gather_columns(workers.parallel_map(observer), "row_id")[0])
         groups = stages("groups", named_groups, rows.test_source or rows.source, config.audit.groups, row_id)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
@@ -353,7 +359,7 @@ def fit_and_evaluate(
         model, search = stages("choose features", choose_feature_map, model, blocks.train, *options)
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
     starts = None
-    if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
+    if start is not None and checkpoints is None:  # a fit that resumes must start as its first attempt did
         starts = start_weights(load_model(start), model.built, rows, observer)
     estimator, fits, warned = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
     evaluation = stages("evaluate", evaluate_fits, estimator, fits, blocks, observer, point, per_day)

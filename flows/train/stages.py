@@ -1,8 +1,9 @@
-"""The stages of training that a search shares: fit an estimator, evaluate it, and profile the training rows.
+"""The stages of training that a search uses as well: fit an estimator, evaluate it, and profile the training rows.
 
-Before them the checkpoints of a fit: where they are, when they are written, and how a terminated run writes a last one.
+The module also has the checkpoints of a fit: where they are, when they are written, and how a terminated run writes a last one.
 
-Two classes are one of several: each stage works through the models of the estimator and the rows of their classes side by side.
+Two classes are treated like several: each stage processes the models of the estimator and the rows of their classes in parallel
+lists.
 """
 
 import signal
@@ -46,13 +47,28 @@ SIGTERM_SECONDS = 20
 
 
 class Checkpoints:
-    """The checkpoints of the fits of a run: of two classes those of one fit, of several one for each class, in its own folder.
+    """The checkpoints of the fits of a run. Each class has a folder of its own; two classes have one fit.
 
-    A class whose fit has converged has a checkpoint of its last round, so a run that resumes takes no rounds for it. The others
-    go on from their last checkpoint.
+    If the fit of a class has converged, its last checkpoint is that of the last round. A run that resumes then takes no rounds
+    for this class. The other classes resume from their last checkpoints.
 
-    `identity`: what decides the bits, but for the class.
-    `blocks`: the rows to fit to, which record what a checkpoint needs.
+    Parameters
+    ----------
+    url : str
+        The folder of the checkpoints.
+    identity : dict
+        The values that determine the result of the fit to the last bit, except for the class.
+    train : AnyBlocks
+        The training rows.
+    config : CheckpointConfig
+        The configuration of the checkpoints.
+    note : callable
+        Called with each remark for the user.
+
+    Attributes
+    ----------
+    blocks : AnyBlocks
+        The training rows, as blocks that record the values that a checkpoint needs.
     """
 
     def __init__(
@@ -60,7 +76,7 @@ class Checkpoints:
     ):
         self._url, self._identity, self._config, self._note = url, identity, config, note
         self._journals: dict[str, Journal] = {}
-        self._terminate: Callable[[], None] | None = None  # ends the process after a SIGTERM
+        self._terminate: Callable[[], None] | None = None  # a function that ends the process after a SIGTERM
         self._names = train.sets.names() if isinstance(train, ClassBlocks) else []
         self.blocks: AnyBlocks = (
             replace(train, record_steps=self._record_steps)
@@ -69,7 +85,10 @@ class Checkpoints:
         )
 
     def _record_steps(self, k: int | None, blocks: Blocks) -> Blocks:
-        """Return rows as blocks that record what a checkpoint needs; `k`: the class, of several."""
+        """Return rows as blocks that record the values that a checkpoint needs.
+
+        `k` is the number of the class if there are several.
+        """
         name, url, identity = "", self._url, self._identity
         if k is not None:
             name, url = self._names[k], f"{url}/class-{k:05d}"
@@ -82,9 +101,10 @@ class Checkpoints:
         return journal.blocks
 
     def round_done(self, name: str, last: bool) -> None:
-        """Write a checkpoint of the class of this name if one is due, this is its `last` round, or a SIGTERM has come.
+        """Write a checkpoint of the class with this name, if it is time to do so.
 
-        After a SIGTERM the main thread then ends the process.
+        This is so if the last checkpoint is old enough, if this is the `last` round, or if a SIGTERM has arrived. After a
+        SIGTERM, the main thread then ends the process.
         """
         self._journals[name].round_done(
             self._config.rounds, self._config.seconds, now=last or self._terminate is not None
@@ -93,7 +113,7 @@ class Checkpoints:
             self._terminate()
 
     def remove(self) -> None:
-        """Remove the checkpoints, once the run folder is complete."""
+        """Remove the checkpoints. The run folder must be complete."""
         remove(self._url)
         above = self._url.rpartition("/")[0]
         if not names_in(above):
@@ -101,9 +121,9 @@ class Checkpoints:
 
     @contextmanager
     def finish_round_on_sigterm(self) -> Iterator[None]:
-        """Delay SIGTERM until the fits in work have written checkpoints, for `SIGTERM_SECONDS` seconds at most."""
+        """Delay SIGTERM until the running fits have written checkpoints, for `SIGTERM_SECONDS` seconds at most."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # signals are handled only in the main thread
+            yield  # Python handles signals only in the main thread
             return
         before = signal.getsignal(signal.SIGTERM)
 
@@ -131,28 +151,35 @@ class Checkpoints:
 def open_checkpoints(
     config: Any, model: ModelConfig, fingerprint: str, train: AnyBlocks, observer: RunObserver
 ) -> Checkpoints | None:
-    """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
+    """Open the checkpoints of a fit, which may resume from them.
 
     Parameters
     ----------
     config : object
-        Of training, or of a search, whose last fit has none.
+        The configuration of the run. The last fit of a search has no checkpoints.
     model : ModelConfig
-        What is fitted; not that of the configuration where its features are chosen first.
+        The model that is fitted. It differs from that of the configuration if its features are chosen first.
     fingerprint : str
+        The fingerprint of the data.
     train : AnyBlocks
+        The training rows.
     observer : RunObserver
-        Is called with whether the fit resumes.
+        The observer that is told whether the fit resumes.
+
+    Returns
+    -------
+    Checkpoints or None
+        None if the configuration asks for none.
 
     Raises
     ------
     InputError
-        If the folder holds checkpoints of another fit.
+        If the folder has checkpoints of another fit.
     """
     if config.checkpoint is None:
         return None
     blocks = train.all_blocks()
-    identity = {  # what decides the bits of the fit
+    identity = {  # the values that determine the result of the fit to the last bit
         "aucdist": __version__,
         "data": fingerprint,
         "encoding": json_digest(config.data.model_dump(mode="json"))[:16],
@@ -176,7 +203,7 @@ def open_checkpoints(
 def drop_small_classes(
     rows: TrainTestRows, blocks: TrainTestBlocks, observer: RunObserver
 ) -> tuple[TrainTestRows, TrainTestBlocks]:
-    """Return the rows with the classes that can be fitted; a note names those that are left out."""
+    """Return the rows with the classes that can be fitted. A remark names the classes that are left out."""
     train, test_sets = blocks.train, rows.test_sets
     if not isinstance(train, ClassBlocks) or test_sets is None:
         return rows, blocks
@@ -208,19 +235,22 @@ def fit(
     checkpoints: Checkpoints | None,
     starts: Sequence[WarmStart | None] | None,
 ) -> tuple[Any, list[FitResult], list[Warned]]:
-    """Return the fitted estimator, the results of the fit of each class, and kind and text of each warning.
+    """Return the fitted estimator, the results of the fit of each class, and the kind and the text of each warning.
 
-    Rounds and warnings go to `observer`, and each round may write a checkpoint.
+    Rounds and warnings are reported to `observer`, and each round may write a checkpoint.
 
     Parameters
     ----------
     model : ModelConfig
+        The model to fit.
     train : AnyBlocks
+        The training rows.
     observer : RunObserver
         Reports the progress of the run.
     checkpoints : Checkpoints or None
+        The checkpoints of the fit, if it has some.
     starts : sequence of WarmStart or None or None
-        See `start_weights`.
+        The weights that the fits start from, see `start_weights`.
     """
     estimator = model.built
 
@@ -248,23 +278,25 @@ def evaluate_fits(
     point: OperatingPointConfig | None,
     rows_per_day: float | None,
 ) -> Evaluation:
-    """Count the scores of training and test rows, keep those of the test rows, and set the threshold of each class.
+    """Count the scores of training and test rows, return those of the test rows, and set the threshold of each class.
 
-    Training rows are scored again only where the fit has not counted their scores. Where the operating point uses the cost
-    column, what training rows cost at each score is counted, too. Warnings go to `observer`.
+    Training rows are only scored again if the fit has not counted their scores. If the operating point uses the cost column, the
+    costs of training rows at each score are added up, too. Warnings are reported to `observer`.
 
     Parameters
     ----------
     estimator : object
         The estimator.
     fits : sequence of FitResult
+        The results of the fits.
     blocks : TrainTestBlocks
+        The training rows and test rows.
     observer : RunObserver
         Reports the progress of the run.
     point : OperatingPointConfig or None
         The operating point.
     rows_per_day : float or None
-        Training rows in a day, where rows are split by a column of dates.
+        The number of training rows per day, if rows are split by a column of dates.
     """
     own_costs, models = None if point is None else point.row_costs, estimator.class_models
     set_on = rows_of_threshold(estimator, blocks, point)
@@ -313,7 +345,7 @@ def evaluate_fits(
 
 
 def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingPointConfig | None) -> str:
-    """Return which rows set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``."""
+    """Return the name of the rows that set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``."""
     if point is not None and blocks.calibration is not None:
         return "threshold_rows"
     fewest = min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class())
@@ -328,7 +360,7 @@ def rows_of_threshold(estimator: Any, blocks: TrainTestBlocks, point: OperatingP
 
 
 def count_model_scores(model: Any, rows: Blocks, costs: Costs | None = None) -> Any:
-    """Return how many rows have each score of a model or, where rows have costs of their own, what they cost there."""
+    """Return the number of rows with each score of a model. If rows have costs, return the costs at each score instead."""
     rows, w = map_for_model(model, rows), model.coef_[0]
     return count_scores(rows, w) if costs is None else count_costs(rows, w, costs)
 
@@ -336,12 +368,11 @@ def count_model_scores(model: Any, rows: Blocks, costs: Costs | None = None) -> 
 def profile(
     estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks, evaluation: Evaluation
 ) -> tuple[Profile, RowDigests, list[Warned]]:
-    """Return the profile with which `aucdist watch` compares new rows, digests, and warnings.
+    """Return the profile of the training rows, the digests by which rows are recognised, and warnings about the rows.
 
-    These are the profile of the training rows, the digests by which a row is known again, and warnings about the rows
-    (`aucdist.drift.leaks`).
-
-    In wide data, the columns that move the scores most are watched; for several classes, those that move all scores together.
+    `aucdist watch` compares new rows with the profile. The warnings are those of `aucdist.drift.leaks`. If the data are wide,
+    the profile has only the columns that change the scores most. For several classes, these are the columns that change the
+    scores of all classes together.
     """
     train, test = blocks.train.all_blocks(), None if blocks.test is None else blocks.test.all_blocks()
     coef = np.zeros(0)
@@ -362,17 +393,17 @@ def profile(
     ), digests, [] if several else [*leak_warnings(train, test, rows.schema, known=known, checked=checked)]  # fmt: skip
 
 
-# ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
+# ---- starting a fit from the weights of an earlier model ----------------------------------------------------------------------
 
 
 def start_weights(
     model: LinearModel, estimator: Any, rows: TrainTestRows, observer: RunObserver
 ) -> list[WarmStart | None] | None:
-    """Return the start of the fit of each class: the weights of a model if the features are the same. A note reports it.
+    """Return the start of the fit of each class: the weights of a model, if its features are the same. A remark reports this.
 
-    The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
-    several classes each starts from the weights of the same class, and those that the model does not have from zero.
-    """
+    The optimum does not depend on the start, within the tolerance. If features are scaled, the weights are converted to the
+    scaling of the new rows. For several classes, each class starts from the weights of the same class, or from zero if the
+    model does not have this class."""
     old, new, several = model.preprocessor, rows.preprocessor, rows.sets is not None
     scales = {old.scale, new.scale}
     reasons = {
