@@ -72,14 +72,6 @@ def auc_of_column(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     return area if present.all() else max(area, _either_way(present.astype(np.float64), rows, positives))
 
 
-def _shares(rows: ndarray, positives: ndarray) -> ndarray:
-    """Return the share of positive rows in each category. Categories with few rows count as one category."""
-    few = rows < MIN_CLASS_ROWS
-    share = positives / np.maximum(rows, 1)
-    share[few] = positives[few].sum() / max(rows[few].sum(), 1)
-    return share
-
-
 def _either_way(values: ndarray, rows: ndarray, positives: ndarray) -> float:
     n_pos = positives.sum()
     if min(n_pos, rows.sum() - n_pos) < MIN_ROWS:
@@ -108,7 +100,11 @@ def auc_and_revealing_value(
     negatives_for_one : float, default=1.0
         The number of negative rows for which each one stands, if the rows are a sample.
     """
-    area = auc_of_column(_shares(rows, positives) if values is None else values, rows, positives)
+    ranking = values
+    if ranking is None:  # the share of positive rows in each category; categories with few rows count as one category
+        few, ranking = rows < MIN_CLASS_ROWS, positives / np.maximum(rows, 1)
+        ranking[few] = positives[few].sum() / max(rows[few].sum(), 1)
+    area = auc_of_column(ranking, rows, positives)
     n_pos = positives.sum()
     prevalence = n_pos / max(rows.sum(), 1)
     if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or (values is not None and len(rows) > MAX_FLAG_VALUES):

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.column_statistics import ColumnRanges
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.scratch import Stored
@@ -183,6 +184,8 @@ class Blocks(ABC):
     """
 
     _unmapped: "Blocks | None" = None
+    sets: LabelSets | None = None
+    """The table of sets of classes, which only `aucdist.engine.view.ClassBlocks` has."""
     feature_map: Any = None
     """The fitted feature map that made these rows of others: see `unmapped`."""
     feature_names: tuple[str, ...] | None = None

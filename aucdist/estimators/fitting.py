@@ -178,7 +178,7 @@ def fit_rows(
         model.check_parameters()
         rows = training_blocks(model, X, y, sample_weight, groups)
         if starts is None:  # with `warm_start`, the weights of the last fit, if it had the same classes
-            sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
+            sets, last = rows.sets, vars(model).get("label_sets_")
             starts = [None] * (1 if sets is None else sets.n_classes)
             same = last is None if sets is None else last is not None and np.array_equal(last.classes, sets.classes)
             if same and getattr(model, "warm_start", False) and not model._features_auto:

@@ -56,7 +56,9 @@ def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
 
     Above a million scores, intervals of scores are counted.
     """
-    return blocks.sum(_count, scorer)
+    return blocks.sum(
+        lambda block: ScoreCounts.from_scores(block.y, scores_of(block, scorer), block.weight).within_bounds()
+    )
 
 
 def scores_of(block: Block, scorer: Scorer) -> ndarray:
@@ -128,10 +130,6 @@ def count_costs(blocks: Blocks, scorer: Scorer, costs: Costs) -> CostCounts:
     CostCounts
     """
     return blocks.sum(_count_costs, scorer, costs)
-
-
-def _count(block: Block, scorer: Scorer) -> Summary:
-    return ScoreCounts.from_scores(block.y, scores_of(block, scorer), block.weight).within_bounds()
 
 
 def _count_few(block: Block, w: ndarray) -> Summary:

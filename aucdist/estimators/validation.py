@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -208,15 +207,7 @@ def _encoder(estimator: Any, values: ndarray) -> tuple[LabelSets | None, Encode]
     sets, encoded = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
     if len(distinct) > 2 and not graded:
         sets, encoded = LabelSets.of_classes(distinct), np.arange(len(distinct), dtype=np.int32)
-    return sets, partial(_encode, distinct, encoded)
-
-
-def _encode(distinct: ndarray, encoded: ndarray, y: ndarray) -> ndarray:
-    return np.asarray(encoded[np.searchsorted(distinct, y)])
-
-
-def _encode_sets(numbers: dict[bytes, int], y: ndarray) -> ndarray:
-    return np.array([numbers[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
+    return sets, lambda y: np.asarray(encoded[np.searchsorted(distinct, y)])
 
 
 def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Blocks, LabelSets | None]:
@@ -240,9 +231,13 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         rows = np.unique(np.concatenate(distinct), axis=0)
         sets, numbers = LabelSets.of_indicator(rows, getattr(y, "columns", None))
         estimator.classes_ = sets.classes
-        encode: Encode = partial(
-            _encode_sets, {row.tobytes(): number for row, number in zip(rows, numbers.tolist(), strict=True)}
-        )
+        number_of = {row.tobytes(): number for row, number in zip(rows, numbers.tolist(), strict=True)}
+
+        def numbers_of_sets(y: ndarray) -> ndarray:
+            """Return the number of each row's set of classes."""
+            return np.array([number_of[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
+
+        encode: Encode = numbers_of_sets
     else:
         values = np.concatenate(distinct)
         if pd.isna(values).any():

@@ -60,14 +60,18 @@ class DataRef(Strict):
         source_of(self)  # raises an error for a name that is not in the catalog
 
 
-def _unlabelled(value: Any, check: Any) -> Any:
-    return value if isinstance(value, Source | None) else Source.model_validate(value, context=UNLABELLED)
-
-
 class UnlabelledRef(DataRef):
     """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
-    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(position=2, data=True, required=True)] = None
+    source: Annotated[
+        Source | None,
+        WrapValidator(
+            lambda value, _: (
+                value if isinstance(value, Source | None) else Source.model_validate(value, context=UNLABELLED)
+            )
+        ),
+        Cli(position=2, data=True, required=True),
+    ] = None
     """The description of a data set that is not in the catalog. It needs no label. The model knows how to encode its
     columns."""
 

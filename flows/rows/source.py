@@ -18,7 +18,7 @@ from aucdist.data.shards.reading import ParallelMap, open_rows, read
 from aucdist.data.sources import Source, check_installed
 from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Summary
-from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions
 from aucdist.metrics.decisions import COST_COLUMN, check_costs_not_zero
@@ -213,7 +213,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
     """
     if point is None or (costs := point.row_costs) is None:
         return
-    sets = rows.sets if isinstance(rows, ClassBlocks) else None
+    sets = rows.sets
     n_labels = 2 if sets is None else sets.members.shape[0]
     label_costs = rows.all_blocks().sum(_costs_of_labels, n_labels)
     classes = {"": np.array([-1, 1])}

@@ -28,7 +28,7 @@ from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
 from aucdist.data.storage.faults import DISK_FULL_ERRORS, long_retries, retried, storage_errors
 from aucdist.data.storage.files import exists, local_path, read_bytes, shown, store
 from aucdist.engine.blocks import Summary
-from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.scores import map_matrix
 from aucdist.metrics.counts import ScoreCounts
@@ -321,7 +321,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
         n_classes), without intercepts, because adding these could round two scores to one.
     """
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
-    labels = [rows.sets.labels_against_rest(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
+    labels = None if rows.sets is None else [rows.sets.labels_against_rest(k) for k in range(len(models))]
     summary = rows.all_blocks().sum(_score_block, weights, labels)
     return (
         [summary[f"counts {k}"] for k in range(len(models))], pa.concat_tables(summary["tables"]),

@@ -17,7 +17,7 @@ from aucdist.data.own_files import jsonable
 from aucdist.drift.leaks import RowDigests, Warned
 from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import predicted_classes
@@ -129,7 +129,7 @@ def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: ndarra
     `table` and `scores` are what `score_test_rows` returned for `rows`.
     """
     scores = (scores + [model.decision_intercept for model in estimator.class_models]) / estimator.class_spreads
-    if not isinstance(rows, ClassBlocks):
+    if rows.sets is None:
         return ScoredTestRows(table, table["y"].to_numpy()[:, np.newaxis] > 0, scores, scores > 0)
     predicted = predicted_classes(estimator, scores)
     predicted = predicted > 0 if predicted.ndim == 2 else predicted[:, np.newaxis] == estimator.classes_

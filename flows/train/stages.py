@@ -77,7 +77,7 @@ class Checkpoints:
         self._url, self._identity, self._config, self._note = url, identity, config, note
         self._journals: dict[str, Journal] = {}
         self._terminate: Callable[[], None] | None = None  # a function that ends the process after a SIGTERM
-        self._names = train.sets.names() if isinstance(train, ClassBlocks) else []
+        self._names = [] if train.sets is None else train.sets.names()
         self.blocks: AnyBlocks = (
             replace(train, record_steps=self._record_steps)
             if isinstance(train, ClassBlocks)
