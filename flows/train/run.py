@@ -58,9 +58,15 @@ MAX_VALUES = 2**24
 def choose_feature_map(
     model: ModelConfig, rows: AnyBlocks, missing: bool, whole: np.ndarray | None, observer: RunObserver
 ) -> tuple[ModelConfig, Json | None]:
-    """Return a model of `features: auto` with the feature map that folds choose, and the search in the form of ``aucdist cv --json``.
+    """Choose the feature map of a model with `features: auto` by folds.
 
-    The search is None if folds could not be made. See `aucdist.search.auto.choose_features`.
+    See `aucdist.search.auto.choose_features`.
+
+    Returns
+    -------
+    tuple (ModelConfig, dict or None)
+        The model with the chosen map, and the search in the form of ``aucdist cv --json``. The search is None if folds could
+        not be made.
     """
     from aucdist.search import auto  # imported here, because few runs need it
 
