@@ -203,6 +203,15 @@ MAPS_SHOWN = (
     "XGBoost hist",
     "EBM",
 )
+RARE_SYSTEMS = {
+    "logistic": "logistic regression",
+    "readable": "auto, readable",
+    "auto": "auto",
+    "LightGBM": "LightGBM, default",
+    "LightGBM tuned": "LightGBM, 20 settings",
+    "EBM": "EBM",
+}
+"""The systems of the suite `rare`, and their names on the pages."""
 LARGE_IN_SHORT = ("linear", "bins + pairs", "auto", "LightGBM, default", "LightGBM, budget of auto", "EBM")
 TREES_IN_SHORT = (*LARGE_IN_SHORT, "XGBoost hist", "SVC, RBF")
 OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
@@ -221,6 +230,15 @@ TABLES = {
         has("AUC auto"),
         mean_of="table",
     ),
+    **{
+        f"rare {title}": Table(
+            "rare",
+            {"table": ("table", plain), "rows": ("rows", short), "positives": ("positives", short)}
+            | {name: (f"{figure} {system}", form) for system, name in RARE_SYSTEMS.items()},
+            mean_of="table",
+        )
+        for title, figure, form in (("precision", "AP", area), ("areas", "AUC", area), ("seconds", "CPU s", short))
+    },
     "trees in short": Table(
         "trees",
         {

@@ -21,8 +21,8 @@ from flows.command import report_errors
 @click.option(
     "--splits",
     type=int,
-    help="trees: random splits of each data set; peers, curves: of those with few rows and no test rows of their own. "
-    "[default: 5, curves: 3]",
+    help="auto, lam, rare, trees: random splits of each data set; peers, curves: of those with few rows and no test rows of "
+    "their own. [default: 5, curves and lam: 3]",
 )
 @click.option("--processes", type=int, help="trees: splits side by side, each in a process of its own. [default: 1]")
 @click.option(
