@@ -19,6 +19,9 @@ from aucdist.parameters import NOT_NEGATIVE
 MIN_CLASS_ROWS = 2
 """A class is left out if it, or the rest, has fewer rows than this."""
 
+LEVEL = 0.95
+"""The level of the intervals of t-tests."""
+
 MAX_FLIPPED = 100
 """The signs of this many rows are flipped, those with the largest differences. The sum over all other rows is treated
 as normal."""
@@ -331,7 +334,7 @@ def sign_flip_test(
     return Difference(value * scale, low, high, p_value, level, "sign-flip", n_deciding)
 
 
-def corrected_t_test(differences: Sequence[float], test_over_train: float, level: float = 0.95) -> Difference:
+def corrected_t_test(differences: Sequence[float], test_over_train: float) -> Difference:
     """Test whether two models differ over the same folds, with a correction for the overlap of the folds' training rows.
 
     The test is Student's t with n - 1 degrees of freedom and the variance ``(1/n + n_test/n_train) s^2`` in place of ``s^2/n``
@@ -344,8 +347,6 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
         The first model minus the second in each fold; at least two.
     test_over_train : float
         Held-out rows per training row: 1/4 with 5 folds.
-    level : float
-        At least 0.5 and below 1.
 
     Returns
     -------
@@ -358,7 +359,6 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     InputError
         If there are fewer than two differences, one is not finite, or a parameter is out of its range.
     """
-    check_level(level)
     column = as_column("differences", differences)
     n = len(column)
     if n < 2:
@@ -369,17 +369,17 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     NOT_NEGATIVE.check("test_over_train", test_over_train)
     value, spread = float(column.mean()), float(column.std(ddof=1))
     if spread <= 1e-15 * abs(value):
-        return Difference(value, -math.inf, math.inf, 2 * 0.5**n if value else 1.0, level, "exact-bound")
-    return t_test(value, spread * math.sqrt(1 / n + test_over_train), n - 1, level, "corrected-t")
+        return Difference(value, -math.inf, math.inf, 2 * 0.5**n if value else 1.0, LEVEL, "exact-bound")
+    return t_test(value, spread * math.sqrt(1 / n + test_over_train), n - 1, "corrected-t")
 
 
-def t_test(value: float, error: float, freedom: int, level: float, method: str) -> Difference:
+def t_test(value: float, error: float, freedom: int, method: str) -> Difference:
     """Test a difference with an estimated standard error against 0, by Student's t."""
     from scipy.special import stdtr
 
-    half_width = t_quantile(level, freedom) * error
+    half_width = t_quantile(LEVEL, freedom) * error
     p_value = 2 * float(stdtr(freedom, -abs(value) / error))
-    return Difference(value, value - half_width, value + half_width, p_value, level, method)
+    return Difference(value, value - half_width, value + half_width, p_value, LEVEL, method)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -11,14 +11,13 @@ import numpy as np
 from aucdist.errors import Json, RunError
 from aucdist.kernels.random import hash_ids
 from aucdist.maps import expander_of
-from aucdist.metrics.compare import Difference, corrected_t_test, t_test
+from aucdist.metrics.compare import LEVEL, Difference, corrected_t_test, t_test
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.intervals import zero_event_interval
 from aucdist.metrics.named import NAMED_METRICS, Metric
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
-LEVEL = 0.95
 MAX_BUNDLES = 1024
 """The largest number of bundles of groups. The groups of a bundle are drawn together. The error of a variance from this many
 bundles is 4 %."""
@@ -96,7 +95,7 @@ def corrected_groups_test(shares: Shares, test_over_train: float) -> Difference 
     value, error = _mean(shares), standard_error(shares) * math.sqrt(2.0 + test_over_train)
     if error <= 1e-15 * abs(value) or error == 0.0:
         return None
-    return t_test(value, error, len(shares) - 1, LEVEL, "corrected-groups")
+    return t_test(value, error, len(shares) - 1, "corrected-groups")
 
 
 def _mean(shares: Shares) -> float:
@@ -280,7 +279,7 @@ def interval(
         None if there is no estimate.
     """
     groups_test = shares and corrected_groups_test(shares, test_over_train)
-    test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
+    test = groups_test or corrected_t_test(values, test_over_train)
     if test.method == "exact-bound":
         return zero_event_interval(test.value, fewest, LEVEL) if metric.largest == 1.0 else None
     return max(test.low, 0.0), min(test.high, metric.largest)
