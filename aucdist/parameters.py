@@ -206,6 +206,7 @@ def check_weights(weights: np.ndarray) -> None:
     Parameters
     ----------
     weights : ndarray of shape (n_samples,), float64
+        The weights of the rows.
 
     Raises
     ------

@@ -204,7 +204,9 @@ def stratified_numbers(row_id: ndarray, strata: ndarray, n_folds: int, seed: int
     Parameters
     ----------
     row_id : ndarray of shape (n_samples,), int64
+        The ids of the rows.
     strata : ndarray of shape (n_samples,), int or bool
+        The stratum of each row.
     n_folds : int
         At least 2.
 
@@ -321,7 +323,9 @@ def check_groups_whole(groups: ndarray, part: ndarray, sides: str, names: Sequen
     Parameters
     ----------
     groups : ndarray of shape (n_samples,)
+        The group of each row.
     part : ndarray of shape (n_samples,)
+        The part of each row, such as its fold.
     sides : str
         The name of the parts in the message.
     names : sequence of str, optional
@@ -349,6 +353,7 @@ def shuffled_order(row_id: ndarray, seed: int) -> ndarray:
     Parameters
     ----------
     row_id : ndarray of shape (n_samples,), int64
+        The ids of the rows.
 
     Returns
     -------
@@ -407,6 +412,7 @@ def factorize(values: ndarray) -> ndarray:
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
+        The value of each row.
 
     Returns
     -------

@@ -125,6 +125,7 @@ class Store:
     Attributes
     ----------
     url : str
+        The folder of the store, a path or URL.
     changes : tuple of Change
         In chronological order; empty if there is no store yet.
     """
@@ -463,6 +464,7 @@ def keep_decision(store: Store, decision: Json, picture: str) -> str:
     decision : dict
         As JSON values.
     picture : str
+        The picture, as SVG.
 
     Raises
     ------

@@ -235,13 +235,15 @@ def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: nd
     Parameters
     ----------
     folder : str
+        The folder of the model.
     subject : str
-        The names of the model and of the rows, for the error.
+        The name of the model in errors.
     source : Source
         The source of the rows.
     data : str
-        The names of the model and of the rows, for the error.
+        The name of the rows in errors.
     row_ids : ndarray, optional
+        The ids of the rows to score. By default all rows are scored.
 
     Raises
     ------

@@ -148,6 +148,7 @@ class Moments:
     weight : float
         The number of rows, or the sum of their weights.
     mean : ndarray of shape (n_features,)
+        The mean of each column.
     scatter : ndarray
         The sum of squared distances to the mean, of shape (n_features,), or the sum of the outer products of the centred rows, of
         shape (n_features, n_features).

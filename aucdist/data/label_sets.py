@@ -40,6 +40,7 @@ class LabelSets:
         Parameters
         ----------
         classes : array-like of shape (n_classes,)
+            The names of the classes.
 
         Raises
         ------

@@ -165,6 +165,7 @@ def read_parquet(
     Parameters
     ----------
     url : str
+        The path or URL of the file.
     columns : mapping
         The columns that the table must have, with their types of Arrow.
     optional : callable, optional
@@ -236,6 +237,7 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
     data : bytes
         The content of the file.
     kind : type
+        The type of the numbers.
     n : int or None
         How many numbers the file must have; None for any number.
     where : str

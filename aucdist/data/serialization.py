@@ -90,6 +90,7 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
     Parameters
     ----------
     value : object
+        The value to convert.
     arrays : list of ndarray
         The arrays in the value are appended to it.
     other : callable, optional

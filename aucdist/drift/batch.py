@@ -212,6 +212,7 @@ class BatchCounts:
         block : Block
             Rows that are encoded like the training rows.
         scores : ndarray of shape (n_samples,), or (n_samples, n_classes) for several classes
+            The scores of the rows.
         """
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)

@@ -62,8 +62,11 @@ class Sample(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features), float64
+        The values of the features.
     positive : ndarray of shape (n_rows,), bool
+        Whether each row is positive.
     row_id : ndarray of shape (n_rows,), int64
+        The ids of the rows, ascending.
     negatives_for_one : float
         The number of negative rows of the data set for which each negative row of the sample stands.
     """

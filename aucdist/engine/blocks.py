@@ -166,6 +166,7 @@ class Blocks(ABC):
     Attributes
     ----------
     infos : list of BlockInfo
+        A description of each block.
     n_blocks, n_samples, n_features, n_pos, n_neg : int
         Numbers of blocks, rows, columns, positive and negative rows.
     weight_pos, weight_neg : float
@@ -317,6 +318,7 @@ class LocalBlocks(Blocks):
         y : array of shape (n_samples,)
             Labels, -1 or +1.
         sample_weight : array of shape (n_samples,), optional
+            The weights of the rows. By default all are 1.
         groups : array of shape (n_samples,), optional
             Numbers or strings: a pair is then two rows with the same one.
         n_blocks : int

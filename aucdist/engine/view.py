@@ -131,6 +131,7 @@ class ViewBlocks(Blocks):
     Parameters
     ----------
     change : BlockChange or Mask
+        The function that is applied to each block.
     keep : {"memory", "disk", "nowhere", "unread"}, default="memory"
         Where the new blocks are kept. "disk" means on the local disk if there is room. It is for blocks that take longer to
         make than to map, and whose source is not in memory. "nowhere" means that they are made again for each step that reads

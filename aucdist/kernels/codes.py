@@ -33,6 +33,7 @@ class CodeBasis(NamedTuple):
     columns : ndarray of shape (n_nonzero,), int32
         The basis function of each value. A function with values in cells of several codes is their sum over the cells of a row.
     values : ndarray of shape (n_nonzero,), float64
+        The increments of the basis functions.
     n_features : int
         Number of basis functions.
     """
@@ -53,6 +54,7 @@ class BinRows(NamedTuple):
     codes : ndarray of shape (n_samples, n_codes), uint8
         The codes, C-contiguous. Each code must be below the number of cells of its column, because kernels do not check this.
     basis : CodeBasis
+        The matrix that converts codes to features.
     """
 
     codes: np.ndarray
@@ -147,8 +149,11 @@ def code_moments(rows, coefs, out):
     Parameters
     ----------
     rows : BinRows
+        The rows.
     coefs : ndarray of shape (n_samples,), float64
+        The coefficient of each row.
     out : ndarray of shape (n_cells, n_cells), float64
+        The sums are added to it.
     """
     codes, starts = rows.codes, rows.basis.starts
     for i in range(coefs.shape[0]):
@@ -171,9 +176,11 @@ def window_moments(rows, low, high, weights, sums, out):
     low, high : ndarray of shape (n,), int64
         The partners of row i are numbered low[i] to high[i] - 1, and there is at least one. Both arrays ascend.
     weights : ndarray of shape (n_samples,), float64
+        The weights of all rows.
     sums : ndarray of shape (n_cells,), float64
         Workspace for s_i, filled with zeros.
     out : ndarray of shape (n_cells, n_cells), float64
+        The sums are added to it.
     """
     codes, starts, n = rows.codes, rows.basis.starts, low.shape[0]
     n_codes, n_cells = codes.shape[1], sums.shape[0]
@@ -407,6 +414,7 @@ def leaf_codes(values, starts, splits, codes):
     starts, splits
         Those of `aucdist.maps.leaves.Forest`, in the order below; they are not checked here.
     codes : ndarray of shape (n_samples, n_trees), uint8
+        The leaves are written to it.
     """
     features, thresholds, missing, default_left, left, right = splits
     for i in range(values.shape[0]):

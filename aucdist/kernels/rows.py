@@ -57,6 +57,7 @@ class CsrRows(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_nonzero,), float32 or float64
+        The stored values, row by row.
     indices : ndarray of shape (n_nonzero,), int32
         Feature of each value, ascending within a row.
     offsets : ndarray of shape (n_samples + 1,), int64
@@ -343,7 +344,9 @@ def dense_ranges(values, counted, low, high):
     Parameters
     ----------
     values : ndarray of shape (n_samples, n_features), float32 or float64
+        The rows.
     counted : ndarray of shape (n_samples,), bool
+        Whether each row counts.
     low, high : ndarray of shape (n_features,), of the type of `values`
         Changed in place.
     """
@@ -365,6 +368,7 @@ def csr_ranges(values, indices, offsets, counted, low, high, stored):
     values, indices, offsets
         Of `CsrRows`.
     counted : ndarray of shape (n_samples,), bool
+        Whether each row counts.
     low, high : ndarray of shape (n_features,), of the type of `values`
         Changed in place.
     stored : ndarray of shape (n_features,), int64

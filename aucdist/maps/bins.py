@@ -224,13 +224,19 @@ class BinMap(FittedMap):
     Parameters
     ----------
     n_features_in : int
+        The number of features of the rows.
     bins : tuple of Bins
+        The bins of each feature.
     missing : ndarray of shape (n_features_in,), bool
         Whether each feature had missing values.
     basis : str
+        The option `basis` of `features="bins"`.
     linear : str
+        The option `linear` of `features="bins"`.
     strength : float
+        The option `strength` of `features="bins"`.
     interaction_strength : float
+        The option `interaction_strength` of `features="bins"`.
     interactions : ndarray of shape (n_interactions, 2), int64
         The two features of each interaction.
     ramps : ndarray of shape (n_features_in,), bool, or None

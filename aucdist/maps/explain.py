@@ -373,6 +373,7 @@ def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], su
     table : DataFrame
         As `explanation` returns it.
     scores : ndarray of shape (n_samples,), float64
+        The scores of the rows.
     names : sequence of str
         As `exported_names` returns them.
     suffix : str

@@ -66,6 +66,7 @@ class Forest:
         Parameters
         ----------
         X : ndarray or sp.csr_matrix of shape (n_samples, n_features), float32 or float64
+            The rows.
         """
         leaves = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
         if isinstance(X, ndarray):
@@ -483,7 +484,9 @@ def step_signs(forest: Forest, tree: int, ranks: ndarray, directions: ndarray) -
     tree : int
         The position of the tree in the forest.
     ranks : ndarray of shape (n_leaves,), int64
+        The rank of each leaf in the order of the tree's values.
     directions : ndarray of shape (n_features,), int8
+        The monotonic constraint of each feature: +1, -1 or 0.
 
     Raises
     ------

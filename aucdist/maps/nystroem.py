@@ -39,6 +39,7 @@ class NystroemFeatures(FittedMap):
     Parameters
     ----------
     n_features_in : int
+        The number of features of the rows.
     shift, factor : ndarray of shape (n_features_in,), float64
         Features are scaled as ``(x - shift) * factor``.
     landmarks : ndarray of shape (n_landmarks, n_features_in), float64

@@ -103,6 +103,7 @@ def measured_classes(members: ndarray) -> ndarray:
     Parameters
     ----------
     members : ndarray of shape (n_samples, n_classes), bool
+        Whether each row belongs to each class.
     """
     n_pos = members.sum(axis=0)
     return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= MIN_CLASS_ROWS)
@@ -141,6 +142,7 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
     members : ndarray of shape (n_samples, n_classes), bool
         Which rows belong to each class. Each class has at least two rows and two others, see `measured_classes`.
     scores : ndarray of shape (n_samples, n_classes)
+        The scores of the rows for each class.
 
     Raises
     ------
@@ -391,6 +393,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Parameters
     ----------
     p_values : sequence of float, of length n
+        The p-values of the tests.
 
     Returns
     -------

@@ -531,6 +531,7 @@ def mean_cost_difference(positive: ndarray, wrong: Sequence[ndarray], cost: ndar
     Parameters
     ----------
     positive : ndarray of shape (n_samples,), bool
+        Whether each row is positive.
     wrong : two ndarrays of shape (n_samples,), bool
         Which rows the first model decides wrongly, and which the second.
     cost : ndarray of shape (n_samples,), float64

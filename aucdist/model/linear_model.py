@@ -121,7 +121,18 @@ class LinearModel:
         return tuple(map(self.of_class, range(len(self.weights))))
 
     def of_class(self, k: int) -> "LinearModel":
-        """Return the model of the class at position `k` against all others, also against classes that the training left out."""
+        """Return the model of one class against all others, including classes that the training left out.
+
+        Parameters
+        ----------
+        k : int
+            The position of the class in `classes`.
+
+        Returns
+        -------
+        LinearModel
+            A model of two classes. A model of two classes returns itself.
+        """
         if not self.classes:
             return self
         name, schema = self.classes[k], self.schema
@@ -130,7 +141,18 @@ class LinearModel:
         return replace(self, weights=self.weights[k : k + 1], schema=schema).with_weights(spread=1.0)
 
     def with_weights(self, **changes: Any) -> "LinearModel":
-        """Return a model of two classes in which attributes of its `ClassWeights` are replaced."""
+        """Return a model of two classes in which attributes of its `ClassWeights` are replaced.
+
+        Parameters
+        ----------
+        **changes : object
+            The new values of the attributes, by name.
+
+        Returns
+        -------
+        LinearModel
+            The changed copy.
+        """
         return replace(self, weights=(replace(self.weights[0], **changes),))
 
     @property
@@ -169,7 +191,18 @@ class LinearModel:
         return self.scores(self.encoded(X))
 
     def scores(self, block: Block) -> ndarray:
-        """Return the scores of rows that `encoded` returned, as `decision_function` does."""
+        """Return the scores of encoded rows, as `decision_function` does.
+
+        Parameters
+        ----------
+        block : Block
+            Rows that `encoded` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+            The scores.
+        """
         mapped: dict[int, Block] = {}
         columns = []
         with np.errstate(over="ignore", invalid="ignore"):

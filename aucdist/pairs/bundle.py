@@ -142,6 +142,7 @@ class Bundle:
         Parameters
         ----------
         centre : ndarray of shape (n_features,)
+            The weights that the result stays close to.
         mu : float
             Above 0.
         """

@@ -74,7 +74,8 @@ def n_active(anchors, table, low, scale, score):
             left = middle + ONE
         else:
             right = middle
-    # The last few anchors are compared without a branch, which would often be mispredicted. Anchors beyond the cell are inactive.
+    # The last few anchors are compared without a branch, which would often be mispredicted. Anchors beyond the cell are
+    # inactive.
     if left + COMPARED_AT_ONCE <= n:
         more = NONE
         for k in range(left, left + COMPARED_AT_ONCE):
@@ -422,6 +423,7 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     Parameters
     ----------
     scores, weights : ndarray of shape (n_rows,), float64
+        The scores and the weights of the rows.
     prefix : int
         The bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48, if there are
         none.

@@ -111,6 +111,7 @@ def sort_anchors(
     Parameters
     ----------
     scores, weights : ndarray of shape (n_anchors,), float64
+        The scores and the weights of the anchors.
     groups : tuple (ndarray, int), optional
         The number of each anchor's group, int32 of shape (n_anchors,), and the number of groups.
     n_sums : int, default=2

@@ -325,7 +325,9 @@ class RowSample:
     cuts : PairCuts
         The cuts of the fit.
     rows : Block
+        The rows of the sample.
     n_anchors : int
+        The number of anchors.
     weights : ndarray of shape (n_rows,), float64
         Divided by the share that was drawn of rows like this one.
     group_numbers : ndarray of shape (n_rows,), int64, or None
@@ -441,6 +443,7 @@ class Pairs:
     Parameters
     ----------
     sample : RowSample
+        The sample of rows that the pairs are drawn from.
     h : float
         The half-width of the band.
     cutoff_width : float
@@ -608,6 +611,7 @@ def newton_step(pairs: Pairs, gradient: ndarray, w: ndarray, penalty: Penalty, d
     pairs : Pairs
         The pairs of the sample.
     gradient : ndarray
+        The gradient of the objective at w.
     w : ndarray
         The weights.
     penalty : Penalty

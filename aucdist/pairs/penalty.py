@@ -84,7 +84,9 @@ class Penalty(ABC):
         Parameters
         ----------
         slope : ndarray
+            The linear term.
         centre : ndarray
+            The weights that the quadratic term is centred at.
         mu : float
             At least 0, and above 0 for a penalty with corners.
         """

@@ -477,6 +477,7 @@ class CountedNegatives:
         blocks : Blocks
             The rows.
         step : float or None
+            The step length along the line to the trial point; None for the trial point.
         anchors : tuple (ndarray, ndarray), optional
             The (mirrored) scores of all anchors at this step, and their weights, if they are at the client.
         """

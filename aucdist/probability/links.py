@@ -182,6 +182,7 @@ class LinkLoss:
     Attributes
     ----------
     name : {"calibrated", "likelihood"}
+        The name of the loss.
 
     Raises
     ------
@@ -244,6 +245,7 @@ class ProbabilityMap(ABC):
         Parameters
         ----------
         scores : ndarray of shape (n_samples,), float64
+            The scores of the rows.
         """
         positive, negative = self._both(scores)
         weighted = self.odds * positive

@@ -481,6 +481,7 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     estimator : BlockClassifier
         An unfitted estimator with ``features="auto"``, or with a mapping that has further options.
     rows : AnyBlocks
+        The training rows.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
     chosen = choose_features(

@@ -196,6 +196,7 @@ def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
         All settings. Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
         Settings that collapsed on all folds are candidates only if there are no others.
     rule : {"best", "one-se", "simplest"}
+        The rule of the choice.
 
     Raises
     ------
@@ -354,6 +355,7 @@ def summary_of_classes(
     rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}
+        The rule of the choice, see `choose`.
     test_over_train : float
         The number of held-out rows divided by that of training rows.
 

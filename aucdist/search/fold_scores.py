@@ -228,6 +228,7 @@ def check_metric(metric: Metric, grouped: bool, lowest_grade: float | None) -> N
     Parameters
     ----------
     metric : Metric
+        The metric.
     grouped : bool
         Whether rows have groups.
     lowest_grade : float or None

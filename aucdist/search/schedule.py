@@ -75,10 +75,15 @@ def halve(
     Parameters
     ----------
     estimator : BlockClassifier
+        The unfitted estimator.
     settings : sequence of Setting
+        The settings to compare.
     folds : sequence of Fold
+        The folds.
     metric : Metric
+        The metric that compares settings.
     run_jobs : RunJobs
+        Runs jobs and returns their results.
     halving : tuple (int, int)
         The passes of the first stage, and the factor.
     """

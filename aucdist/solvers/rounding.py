@@ -77,6 +77,7 @@ class Rounding:
         Parameters
         ----------
         w : ndarray of shape (n_features,)
+            The weights.
         hinge : float
             The mean.
         score_error : float, optional

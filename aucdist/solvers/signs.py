@@ -20,6 +20,7 @@ def project_onto_cone(w: ndarray, signs: ndarray | None) -> ndarray:
     Parameters
     ----------
     w : ndarray of shape (n,), float64
+        The weights.
     signs : ndarray of shape (n,), int8, or None
         +1, -1, `FREE` or `ZERO`; None leaves w as it is.
     """
@@ -50,7 +51,9 @@ def minimise_quadratic(H: ndarray, q: ndarray, signs: ndarray) -> ndarray:
     H : ndarray of shape (n, n), float64
         Positive definite.
     q : ndarray of shape (n,), float64
+        The linear term.
     signs : ndarray of shape (n,), int8
+        The sign of each weight: +1, -1, `FREE` or `ZERO`.
 
     Returns
     -------

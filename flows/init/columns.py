@@ -79,6 +79,7 @@ class ColumnGuess:
     Attributes
     ----------
     name : str
+        The name of the column.
     kind : Kind
         How the column is used.
     comment : str

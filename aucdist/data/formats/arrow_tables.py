@@ -310,12 +310,14 @@ def _matching(
     file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, read: Sequence[str],
     texts: Collection[str],
 ) -> tuple[pa.Table, int, str]:  # fmt: skip
-    """Return the rows of a part that meet the source's conditions, the number of the first one, and their place for errors.
+    """Return the rows of a part that meet the source's conditions, the number of the first row, and their location for errors.
 
     Parameters
     ----------
     file : pq.ParquetFile
+        The opened Parquet file.
     raw : pyarrow.NativeFile
+        The same file as a stream of bytes.
     source : SourceFields
         The source of the rows.
     part : FilePart
@@ -323,7 +325,7 @@ def _matching(
     read : sequence of str
         The columns.
     texts : collection of str
-        Those whose values in the names of folders are texts.
+        The columns whose values in the names of folders are strings.
     """
     where, added = part.where, folder_values(part, file.schema_arrow.names, texts)
     conditions_on = [column for column, _, _ in source.where or ()]

@@ -205,6 +205,7 @@ class Parsed:
     Parameters
     ----------
     survey : Survey
+        The survey of the part.
     labels : Labels
         The labels of the rows.
     X : ndarray or sp.csr_matrix

@@ -180,6 +180,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
     Parameters
     ----------
     table : Parsed
+        The parsed rows.
     where : str
         The name of the data in error messages.
     schema : Schema

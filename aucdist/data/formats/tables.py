@@ -51,6 +51,7 @@ def parse_table(
     where : str
         The name of the file in error messages.
     location : CellLocation
+        A function that describes the location of a value for errors.
     are_cells : bool, default=False
         Whether numbers may be strings, as in a CSV file.
 

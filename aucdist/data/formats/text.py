@@ -199,6 +199,7 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     first : sequence of str
         The cells of the first row.
     rows : sequence of sequence of str
+        The cells of the rows that follow.
     """
     named = [cell for cell in first if cell]
     numbers = [is_number(cell) for cell in named]

@@ -37,6 +37,7 @@ class BlockSchema:
     n_features : int
         The number of features.
     weighted : bool
+        Whether rows have weights.
     grouped, graded, costed, coded : bool
         Whether rows have a group, a grade, a cost, and the number of their set of classes.
     """
@@ -125,7 +126,9 @@ def from_parquet(data: pa.Buffer, schema: BlockSchema, index: int) -> Block:
     Parameters
     ----------
     data : pyarrow.Buffer
+        The content of the file.
     schema : BlockSchema
+        The properties that the block must have.
     index : int
         The number of the block in its data set.
 

@@ -69,7 +69,9 @@ class Shard(StoredFile):
     Attributes
     ----------
     rows : int
+        The number of rows.
     positives : int
+        The number of positive rows.
     memory : int
         The number of bytes of its block in memory.
     crc32 : int
@@ -305,6 +307,7 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     block : Block
         The rows.
     url : str
+        The folder of the shards, a path or URL.
     index : int
         The number of the shard.
 

@@ -318,11 +318,15 @@ def _survey(
     source : Source
         The source of the rows.
     parts : sequence of FilePart
+        The parts of the source.
     survey : callable
         ``survey(source)`` returns what it keeps of the parts, and their surveys.
     schema : Schema or None
+        The features and classes that the rows must have, or None to find them.
     labelled : bool
+        Whether the rows have labels.
     name : str
+        The name of the data set.
     """
     kept, surveys = survey(source)
     texts = {name for part in surveys for name in part.categories}

@@ -110,6 +110,7 @@ class ShardJob:
     reader : BlockReader
         The rows.
     n_shards : int
+        The number of shards.
     seed : int
         The seed of the random numbers.
     origin : dict

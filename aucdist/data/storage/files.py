@@ -101,7 +101,9 @@ def downloaded(url: str, sha256: str | None = None, received: web.Received = lam
     Parameters
     ----------
     url : str
+        The URL of the file.
     sha256 : str, optional
+        The checksum that the file must have.
     received : web.Received, optional
         Called with the number of bytes received, and the total if the server states it.
     """
@@ -125,6 +127,7 @@ def read_range(url: str, start: int, end: int | None = None, version: str = "") 
     Parameters
     ----------
     url : str
+        The path or URL of the file.
     start : int
         The offset of the first byte.
     end : int, optional
@@ -160,6 +163,7 @@ def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
     Parameters
     ----------
     url : str
+        The path or URL of the file.
     data : bytes
         The content of the file.
     new : bool, default=False
@@ -365,6 +369,7 @@ def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
     Parameters
     ----------
     url : str
+        The path or URL of the file.
     mapped : bool, default=False
         Whether to map a local file into memory. Nothing may overwrite such a file in place, because truncating it would kill
         this process.

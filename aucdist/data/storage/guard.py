@@ -238,6 +238,7 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
     remedy : str
         What users can do if they trust the file, for the message.
     growth : int, default=MAX_GROWTH
+        The largest factor by which the file may expand.
     """
     limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:

@@ -23,6 +23,7 @@ def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
     theta : ndarray of shape (n_features + 1,), float64
         Weights and intercept.
     terms : Terms
+        The link and the loss.
     at_a_time : int
         The number of rows that are scored at a time, and then added while they are still in the cache.
     gradients : ndarray of shape (2, n_features), float64

@@ -85,6 +85,7 @@ class LinkProblem:
     blocks : Blocks
         The rows. No method changes the memories of the blocks.
     loss : LinkLoss
+        The link and the loss by which it is fitted.
     lam : float
         The paper's lambda divided by n_samples.
     fit_intercept, penalise_intercept : bool

@@ -250,12 +250,15 @@ def pegasos_steps(rows, y, factors, squares, steps, w):
     Parameters
     ----------
     rows : DenseRows or CsrRows
+        The rows.
     y : ndarray of shape (n_samples,), int8
+        The labels, -1 or +1.
     factors : ndarray of shape (n_samples,), float64
         Factors of the rows' losses, with mean 1.
     squares : ndarray of shape (n_samples,), float64
         The rows' squared lengths.
     steps : PegasosSteps
+        The settings of the steps.
     w : ndarray of shape (n_features + 1,), float64
         Updated; the last entry is the intercept.
     """

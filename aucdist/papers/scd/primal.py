@@ -78,6 +78,7 @@ def scaled_dual(point: ndarray, penalty: Penalty, *, intercept: bool) -> float:
     Parameters
     ----------
     point : ndarray
+        The dual point, before it is scaled.
     penalty : Penalty
         The penalty.
     intercept : bool
@@ -360,6 +361,7 @@ def column_epoch(
     block : Block
         The rows.
     memory : ColumnMemory or None
+        The memory of the block, None before the first epoch.
     w : ndarray
         The weights.
     seed : int

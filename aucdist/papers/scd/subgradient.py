@@ -212,6 +212,7 @@ def pegasos_epoch(
     block : Block
         The rows.
     memory : PegasosMemory or None
+        The memory of the block, None before the first epoch.
     w : ndarray
         The weights.
     seed : int
@@ -219,6 +220,7 @@ def pegasos_epoch(
     loss : tuple (ClassWeight, int)
         The share of the total weight of a negative and of a positive row of weight 1; and the number of rows of all blocks.
     steps : PegasosSteps
+        The settings of the steps.
     """
     n, (taken, squares), (shares, n_samples) = block.n_samples, memory or (0, row_squares(block.rows)), loss
     summary = evaluate_weights(block, w, shares)

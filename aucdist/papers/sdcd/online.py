@@ -127,11 +127,13 @@ def arrival_epoch(
     block : Block
         The rows.
     memory : None
+        Blocks have no memory between epochs.
     w : ndarray
         The weights.
     seed : int
         The seed of the random numbers.
     solver : OAMInf
+        The solver, with its parameters.
     scale : tuple (float, float)
         lam, and the weight of the pairs of all blocks.
     """

@@ -46,6 +46,7 @@ class SamplingMemory:
     minority : Rows or None
         All rows of the smaller class.
     steps_taken : int
+        The number of steps that the block has taken.
     places : PairPlaces
         The pairs of the block. None until the block has received the minority.
     weights : tuple (ndarray, ndarray)
@@ -93,6 +94,7 @@ def receive_minority(
     block : Block
         The rows.
     memory : SamplingMemory
+        The memory of the block.
     rows : Rows
         The rows.
     weights : ndarray
@@ -164,6 +166,7 @@ class PairSteps:
     seed : int
         The seed of the random numbers.
     sign : int
+        The label of the minority, -1 or +1.
     scale : float
         lam. For steps in the dual, it is multiplied by the weight of all pairs.
     sigma : float

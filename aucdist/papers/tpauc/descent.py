@@ -174,6 +174,7 @@ def errors_of_square(
     lam : float
         The regularisation strength.
     primal : float
+        The objective at w.
     slope : ndarray of shape (n_features,)
         The gradient at w.
     moments : PairMoments

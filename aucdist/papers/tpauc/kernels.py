@@ -81,11 +81,13 @@ def square_epoch(rows, order, y, terms, v, out):
     Parameters
     ----------
     rows : DenseRows or CsrRows
+        The rows.
     order : ndarray of shape (n_steps,), int64
         The row of each step.
     y : ndarray of shape (n_rows,), int8
         Labels, -1 or +1.
     terms : SquareTerms
+        The settings of the steps.
     v : ndarray of shape (n_features,), float64
         The weights to start from, which are overwritten.
     out : ndarray of shape (n_features,), float64
@@ -160,10 +162,15 @@ def univariate_epoch(rows, order, y, factors, steps, w):
     Parameters
     ----------
     rows : DenseRows or CsrRows
+        The rows.
     order : ndarray of shape (n_steps,), int64
+        The row of each step.
     y : ndarray of shape (n_rows,), int8
+        Labels, -1 or +1.
     factors : ndarray of shape (n_rows,), float64
+        The factor of each row's loss.
     steps : UnivariateSteps
+        The settings of the steps.
     w : ndarray of shape (n_features + 1,), float64
         Updated; the last entry is the bias.
     """

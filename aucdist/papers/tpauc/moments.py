@@ -209,6 +209,7 @@ def products_with(block: Block, vectors: ndarray) -> ndarray:
     block : Block
         The rows.
     vectors : ndarray of shape (n_vectors, n_features), float64
+        The vectors.
 
     Returns
     -------

@@ -228,6 +228,7 @@ def one_pass_epoch(
     block : Block
         The rows.
     memory : object
+        The memory of the block.
     w : ndarray
         The weights.
     seed : int

@@ -100,9 +100,11 @@ def steps_along(rows, plane, before, n_steps, seed, c):
     Parameters
     ----------
     rows : RowsInPlane
+        The rows as points of the subspace.
     plane : Plane
         The subspace.
     before, n_steps : int
+        The number of steps that were taken before, and the number of steps to take.
     seed : int
         The seed of the random numbers.
     c : ndarray of shape (n_directions,), float64
@@ -144,6 +146,7 @@ class MarginRows(NamedTuple):
     scores, along : ndarray of shape (n_rows,), float64
         Inner products of the rows with w and with v.
     y : ndarray of shape (n_rows,), int8
+        Labels, -1 or +1.
     weight : ndarray of shape (n_rows,), float64
         Weights of the rows, with mean 1.
     first : int

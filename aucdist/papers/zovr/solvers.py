@@ -155,6 +155,7 @@ def evaluate_margins(
     block : Block
         The rows.
     memory : MarginMemory
+        The memory of the block.
     vector : ndarray
         The step along the directions whose products the block keeps, or the weights if it keeps none.
     lam1 : float
