@@ -79,7 +79,7 @@ def roc(
     log_x : bool
         Whether the axis of false positive rates has a log scale.
     point : tuple (float, float), optional
-        The false and the true positive rate at the threshold.
+        The false and the true positive rate of the threshold.
     max_fpr : float, optional
         The false positive rate up to which the model was trained.
     """
