@@ -7,11 +7,22 @@ from formulae import with_formulae
 from griffe import Class, DocstringSectionKind, ExprName, Extension, Function, GriffeLoader, Object
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
+INLINE_CODE = re.compile(r"(?<!<pre>)(?<!</span>)<code>([^<]*)</code>")
+HYPHENATED = re.compile(r"(?<!\S)(?=\S*[-[])\S{2,30}(?!\S)")
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:
     """Make the formulae of a page into MathML."""
     return with_formulae(markdown)
+
+
+def on_page_content(html: str, **kwargs: Any) -> str:
+    """Keep browsers from breaking the words of inline code at their hyphens, as in ``--set`` or ``all-pairs``."""
+
+    def with_words(match: re.Match[str]) -> str:
+        return "<code>" + HYPHENATED.sub(r'<span class="word">\g<0></span>', match[1]) + "</code>"
+
+    return INLINE_CODE.sub(with_words, html)
 
 
 class Plain(Extension):
