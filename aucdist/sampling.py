@@ -329,7 +329,7 @@ class Rule:
     ),
 )
 class DistanceUnderSampler(Sampler):
-    """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
+    """Undersample the majority class by the distance to a hyperplane. Rows near it are more likely to be kept.
 
     The smallest class is kept whole. If there are more than two classes, each other class is sampled by its own hyperplane, which
     separates it from the smallest class.

@@ -135,7 +135,7 @@ class Store:
 
     @property
     def current(self) -> Change | None:
-        """The last change, which says which version is in use; None if there is none."""
+        """The last change, which says which version is in use. None if there is no change."""
         return self.changes[-1] if self.changes else None
 
     @property

@@ -1,4 +1,4 @@
-"""Blocks, which are some rows of a data set in memory, in the form that the kernels read; and sums over rows of any layout."""
+"""Blocks of rows in memory, in the form that the kernels read, and sums over rows of any layout."""
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -146,7 +146,7 @@ class Block:
 
     @property
     def label(self) -> ndarray:
-        """The label of each row; with several classes, the index of the row's set of classes."""
+        """The label of each row. With several classes, it is the index of the row's set of classes."""
         return self.y if self.code is None else self.code
 
     @property
@@ -285,7 +285,7 @@ def n_rows(rows: Rows) -> int:
 
 
 def n_columns(rows: Rows) -> int:
-    """Return the number of columns; for codes, the number of basis functions."""
+    """Return the number of columns. For codes, it is the number of basis functions."""
     if isinstance(rows, BinRows):
         return int(rows.basis.n_features)
     return int(rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1])

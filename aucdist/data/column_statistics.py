@@ -76,7 +76,7 @@ class ColumnRanges:
 
     @cached_property
     def largest(self) -> ndarray:
-        """The largest absolute value of each column, of shape (n_features,); 0 without any row."""
+        """The largest absolute value of each column, of shape (n_features,). It is 0 without any row."""
         return np.maximum(np.maximum(-self.low, self.high), 0.0)
 
     @property
@@ -132,7 +132,7 @@ class Means:
         return total
 
     def fill(self) -> ndarray:
-        """Return the mean of each column; NaN if it has no value."""
+        """Return the mean of each column. It is NaN if the column has no value."""
         return np.where(self.count > 0, self.mean, np.nan)
 
 
@@ -174,7 +174,7 @@ class Moments:
 
     @property
     def deviation(self) -> ndarray:
-        """The standard deviation of each column, of shape (n_features,); 1 if all its values are equal."""
+        """The standard deviation of each column, of shape (n_features,). It is 1 if all values are equal."""
         # The values themselves are compared, because by rounding a constant column may have a variance slightly above 0.
         return np.where(self.ranges.constant, 1.0, np.sqrt(self.scatter / self.weight))
 

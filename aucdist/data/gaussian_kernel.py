@@ -96,7 +96,7 @@ class KernelBlock(Block):
         Parameters
         ----------
         w : ndarray
-            Of shape (n_vectors,) or (n_vectors, n).
+            The weights, of shape (n_vectors,) or (n_vectors, n).
         """
         out = np.empty((self.n_samples, *w.shape[1:]))
         for part, values in self.chunks(np.arange(self.n_samples)):

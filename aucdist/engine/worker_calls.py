@@ -52,7 +52,7 @@ class Call:
     step : Step
         The step.
     args : tuple
-        Its arguments.
+        The arguments of the function.
     file : AnonymousFile
         The file for the large calls of this chain and of its forks.
 

@@ -105,7 +105,7 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
         return self.resolved_solver.ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
-        """Return the score of each row; the positive class is predicted if it is above 0.
+        """Return the score of each row. The positive class is predicted if the score is above 0.
 
         Parameters
         ----------

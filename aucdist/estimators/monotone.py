@@ -101,7 +101,7 @@ def directions(
 
 
 def directions_of_features(estimator: Any, blocks: Blocks) -> ndarray:
-    """Return the direction of each feature by the parameter of an estimator, int8 of shape (n_features,); see `directions`.
+    """Return the direction of each feature by the parameter of an estimator, int8 of shape (n_features,). See `directions`.
 
     If the rows have columns of categories, positions are those of the columns.
     """

@@ -61,5 +61,5 @@ class PyfuncModel:
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:
-    """Return the model in a folder; MLflow calls it by this name."""
+    """Return the model in a folder. MLflow calls this function by its name."""
     return PyfuncModel(load_two_classes(path, "an MLflow model"))

@@ -412,7 +412,7 @@ def leaf_codes(values, starts, splits, codes):
     values : ndarray of shape (n_samples, n_features)
         c-contiguous, float32 or float64.
     starts, splits
-        Those of `aucdist.maps.leaves.Forest`, in the order below; they are not checked here.
+        The arrays of `aucdist.maps.leaves.Forest`, in the order below. They are not checked here.
     codes : ndarray of shape (n_samples, n_trees), uint8
         The leaves are written to it.
     """

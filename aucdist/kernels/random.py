@@ -64,7 +64,7 @@ def mix(value):
 
 @kernel
 def next_state(state):
-    """Return the next state; ``mix(next_state(state))`` are the next 64 bits of the generator."""
+    """Return the next state. The next 64 bits of the generator are ``mix(next_state(state))``."""
     return u64(u64(state) + u64(GOLDEN))
 
 

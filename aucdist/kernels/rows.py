@@ -251,7 +251,7 @@ def _prefetch(typing_context, array, position):
 
 
 def prefetch(array, position):
-    """Start to fetch the cache line of item `position`, counted through the C-contiguous array; plain Python does nothing."""
+    """Start to fetch the cache line of item `position`, counted through the C-contiguous array. Plain Python does nothing."""
 
 
 @overload(prefetch)
@@ -260,7 +260,7 @@ def _prefetch_compiled(array, position):
 
 
 def prefetch_row(rows, i):
-    """Start to fetch row i; plain Python does nothing."""
+    """Start to fetch row i. In plain Python, this does nothing."""
 
 
 @overload(prefetch_row)
@@ -388,7 +388,7 @@ def csr_ranges(values, indices, offsets, counted, low, high, stored):
 
 @register_jitable
 def _value_digest(bits, j):
-    """Return what a value adds to the digest of its row; 0 for the values 0.0 and -0.0, which sparse rows do not store."""
+    """Return what a value adds to the digest of its row. It is 0 for 0.0 and -0.0, which sparse rows do not store."""
     size = bits & ~_SIGN
     if size == np.uint64(0):
         return np.uint64(0)

@@ -292,7 +292,7 @@ def explanation(
 
 
 def index_of(X: Any) -> Any:
-    """Return the index of a DataFrame of pandas; None for other rows."""
+    """Return the index of a DataFrame of pandas, or None for other rows."""
     return X.index if hasattr(X, "iloc") else None
 
 
@@ -377,7 +377,7 @@ def with_rounding(table: pd.DataFrame, scores: ndarray, names: Sequence[str], su
     names : sequence of str
         As `exported_names` returns them.
     suffix : str
-        What the name of the rounding ends in.
+        The end of the name of the rounding error.
     """
     values = table.to_numpy()
     rounding = scores - values.cumsum(axis=1)[:, -1]  # cumsum adds from the first to the last

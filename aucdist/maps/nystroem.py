@@ -66,7 +66,7 @@ class NystroemFeatures(FittedMap):
         return self.directions.shape[1] + (self.n_features_in if self.linear == "keep" else 0)
 
     def map_block(self, block: Block) -> Block:
-        """Return the block with dense rows; float32 stays float32."""
+        """Return the block with dense rows. Rows of float32 stay float32."""
         self.check_width(block)
         out = np.empty((block.n_samples, self.n_features_out), dtype=block.rows.values.dtype)
         step, first = max(1, VALUES_AT_ONCE // max(len(self.landmarks), self.n_features_in)), self.directions.shape[1]

@@ -1,4 +1,4 @@
-"""Test whether one model is better than another, on the same test rows or over the same folds; the macro AUC of classes."""
+"""Test whether one model is better than another, on the same test rows or over the same folds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class Difference:
 
 
 def placements(y: ndarray, scores: ndarray) -> tuple[ndarray, ndarray]:
-    """Return for each row the share of the other class against which it is ranked correctly; a tie counts one half.
+    """Return for each row the share of the other class against which it is ranked correctly. A tie counts one half.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def macro_auc_interval(members: ndarray, scores: ndarray) -> Estimate:
 
 
 def auc_test(y: ndarray, first: ndarray, second: ndarray, level: float = 0.95) -> Difference:
-    """Test by flipping signs whether two models have the same AUC on the same rows; see `aucdist.metrics.roc_auc_difference`.
+    """Test by flipping signs whether two models have the same AUC on the same rows. See `aucdist.metrics.roc_auc_difference`.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def partial_auc_test(
     *,
     standardized: bool = True,
 ) -> Difference:
-    """Test whether two models have the same partial AUC; see `aucdist.metrics.partial_roc_auc_difference`.
+    """Test whether two models have the same partial AUC. See `aucdist.metrics.partial_roc_auc_difference`.
 
     A row adds the difference of its two placements, as `aucdist.metrics.partial.placements_up_to` defines them.
     """
@@ -285,7 +285,7 @@ def sign_flip_test(
     Parameters
     ----------
     parts : ndarray of shape (n,)
-        What each row adds: the difference is their sum.
+        The contribution of each row. The difference is the sum of the contributions.
     carried : ndarray of shape (n,)
         The share of a true difference that each row carries, with the sum 1. For the AUC it is 1 / n for each row of the
         smaller class, which has n rows, and 0 for the rows of the larger class, whose parts are errors alone.

@@ -191,17 +191,17 @@ def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
 
 
 def recall(table: dict[str, float]) -> float:
-    """Return the share of the positives predicted positive, from a table of `confusion`; 0 if there are no positives."""
+    """Return the share of the positives predicted positive, from a table of `confusion`. It is 0 without positives."""
     return _share(table["tp"], table["fn"])
 
 
 def specificity(table: dict[str, float]) -> float:
-    """Return the share of the negatives predicted negative, from a table of `confusion`; 0 if there are no negatives."""
+    """Return the share of the negatives predicted negative, from a table of `confusion`. It is 0 without negatives."""
     return _share(table["tn"], table["fp"])
 
 
 def precision(table: dict[str, float]) -> float:
-    """Return the share of positives among the rows predicted positive, from a table of `confusion`; 0 if there are none."""
+    """Return the share of positives among the rows predicted positive, from a table of `confusion`. It is 0 if there are none."""
     return _share(table["tp"], table["fp"])
 
 
@@ -216,7 +216,7 @@ def balanced_accuracy(table: dict[str, float]) -> float:
 
 
 def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
-    """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
+    """Return the threshold that meets one requirement, with costs as numbers. See `aucdist.metrics.threshold_at`."""
     name, value = only_requirement("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
     if name == "cost":
         costs, (true, false) = Costs.of(value), cumulative_counts(counts)
@@ -278,7 +278,7 @@ def only_requirement(subject: str, requirements: Mapping[str, Any]) -> tuple[str
 
 
 def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) -> OperatingPoint:
-    """Return the performance of a threshold that was chosen on other rows; see `aucdist.metrics.operating_point`."""
+    """Return the performance of a threshold that was chosen on other rows. See `aucdist.metrics.operating_point`."""
     check_level(level)
     check_unweighted(counts)
     class_counts(counts)
@@ -300,7 +300,7 @@ def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) 
 
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_positive: float, miss: float) -> float:
-    """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
+    """Return the mean cost per row of the decisions of a threshold. See `aucdist.metrics.expected_cost`."""
     Costs(false_positive, miss)  # raises an InputError if one is not a cost
     class_counts(counts)
     table = confusion(counts, threshold)
@@ -310,7 +310,7 @@ def expected_cost(counts: ScoreCounts, threshold: float, *, false_positive: floa
 def expected_cost_interval(
     counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_positive: float, miss: float
 ) -> Estimate:
-    """Return the expected cost of a threshold with its interval; see `aucdist.metrics.expected_cost_interval`."""
+    """Return the expected cost of a threshold with its interval. See `aucdist.metrics.expected_cost_interval`."""
     check_unweighted(counts)
     value = expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
     table = confusion(counts, threshold)
@@ -360,7 +360,7 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
 
 def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
-    """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none."""
+    """Return the largest recall of any threshold whose precision is at least `min_precision`. It is 0 if there is none."""
     SHARE.check("min_precision", min_precision)
     recalls, precisions = pr_curve(counts)
     good = recalls[precisions >= min_precision * (1.0 - rounding_of_shares(counts))]
@@ -418,7 +418,7 @@ class CostCounts:
         return CostCounts(self.counts + other.counts, self.weight + other.weight)
 
     def cheapest_threshold(self) -> float:
-        """Return the threshold with the smallest cost of wrong decisions; see `aucdist.metrics.threshold_at`.
+        """Return the threshold with the smallest cost of wrong decisions. See `aucdist.metrics.threshold_at`.
 
         Raises
         ------

@@ -87,7 +87,7 @@ class Guarantee:
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
-    """Return a threshold that meets a requirement on new rows; see `aucdist.metrics.guaranteed_threshold`."""
+    """Return a threshold that meets a requirement on new rows. See `aucdist.metrics.guaranteed_threshold`."""
     from scipy.special import bdtr
 
     check_level(confidence)

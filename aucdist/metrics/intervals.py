@@ -131,7 +131,7 @@ def wilson(share: ndarray, n: int | ndarray, z: float) -> tuple[ndarray, ndarray
 
 
 def clopper_pearson(successes: ArrayLike, n: float, level: float = 0.95) -> tuple[Any, Any]:
-    """Return the exact binomial intervals of shares (Clopper & Pearson, Biometrika 26, 1934); an interval is [0, 1] for n = 0."""
+    """Return the exact binomial intervals of shares (Clopper & Pearson, Biometrika 26, 1934). For n = 0 it is [0, 1]."""
     from scipy.special import betaincinv  # imported here, because loading it takes time and most metrics do not need it
 
     k, tail = np.asarray(successes, dtype=np.float64), 0.5 * (1 - level)

@@ -198,7 +198,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
         A key of `NAMED_METRICS`, or a full name that ends with the parameters, such as ``"partial_auc@0.01"`` or
         ``"two_way_partial_auc@0.5,0.1"``.
     **parameters : float, str or None
-        What a key of `NAMED_METRICS` takes, by the names in `PARAMETERS`; None for what it does not take. A cost may be
+        The parameters of the metric, by the names in `PARAMETERS`. Those that the metric does not have are None. A cost may be
         `aucdist.metrics.decisions.COST_COLUMN`.
 
     Raises

@@ -42,7 +42,7 @@ what each of five folds holds out."""
 
 
 def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:
-    """Return the area under the ROC curve up to `max_fpr`; see `aucdist.metrics.partial_roc_auc_score`."""
+    """Return the area under the ROC curve up to `max_fpr`. See `aucdist.metrics.partial_roc_auc_score`."""
     SHARE.check("max_fpr", max_fpr)
     if max_fpr == 1:
         return auc(counts)
@@ -86,7 +86,7 @@ def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
 def partial_auc_interval(
     counts: ScoreCounts, max_fpr: float, level: float = 0.95, *, standardized: bool = True
 ) -> Estimate:
-    """Return the partial AUC with its interval; see `aucdist.metrics.partial_roc_auc_interval`."""
+    """Return the partial AUC with its interval. See `aucdist.metrics.partial_roc_auc_interval`."""
     share = partial_auc(counts, max_fpr, standardized=False) / max_fpr
     estimate = _region_share(counts, share, 0.0, max_fpr, level)
     area, low, high = (max_fpr * part for part in (share, estimate.low, estimate.high))
@@ -96,7 +96,7 @@ def partial_auc_interval(
 
 
 def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> float:
-    """Return the share of the region that is below the ROC curve; see `aucdist.metrics.two_way_partial_auc_score`."""
+    """Return the share of the region that is below the ROC curve. See `aucdist.metrics.two_way_partial_auc_score`."""
     SHARE.check("max_fpr", max_fpr)
     MIN_TPR.check("min_tpr", min_tpr)
     fpr, tpr = roc_curve(counts)
@@ -111,7 +111,7 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
 
 
 def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: float, level: float = 0.95) -> Estimate:
-    """Return the two-way partial AUC with its interval; see `aucdist.metrics.two_way_partial_auc_interval`."""
+    """Return the two-way partial AUC with its interval. See `aucdist.metrics.two_way_partial_auc_interval`."""
     return _region_share(counts, two_way_partial_auc(counts, min_tpr, max_fpr), min_tpr, max_fpr, level)
 
 

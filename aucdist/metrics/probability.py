@@ -25,7 +25,7 @@ many rows in each cell."""
 
 
 def brier(counts: ScoreCounts) -> float:
-    """Return the Brier score; see `aucdist.metrics.brier_score_loss`."""
+    """Return the Brier score. See `aucdist.metrics.brier_score_loss`."""
     p, weight = _probabilities_of(counts)
     return (dot(counts.pos, (1.0 - p) ** 2) + dot(counts.neg, p**2)) / float(weight.sum())
 
@@ -55,13 +55,13 @@ def hull_probabilities(counts: ScoreCounts) -> ndarray:
 
 
 def calibration_loss(counts: ScoreCounts) -> float:
-    """Return the mean squared difference from the hull; see `aucdist.metrics.calibration_loss`."""
+    """Return the mean squared difference from the hull. See `aucdist.metrics.calibration_loss`."""
     p, weight = _probabilities_of(counts)
     return dot(weight, (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
 
 
 def refinement_loss(counts: ScoreCounts) -> float:
-    """Return the Brier score of the hull; see `aucdist.metrics.refinement_loss`."""
+    """Return the Brier score of the hull. See `aucdist.metrics.refinement_loss`."""
     p, weight = hull_probabilities(counts), _weight(counts)
     return dot(weight, p * (1.0 - p)) / float(weight.sum())
 
@@ -93,7 +93,7 @@ class Reliability:
 def reliability(
     counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile", level: float = 0.95
 ) -> Reliability:
-    """Return a reliability curve with an interval for each of its points; see `aucdist.metrics.reliability_curve`."""
+    """Return a reliability curve with an interval for each of its points. See `aucdist.metrics.reliability_curve`."""
     p, weight = _probabilities_of(counts)
     BINNINGS.check("binning", binning)
     FRACTION.check("level", level)
@@ -123,7 +123,7 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
 
 
 def venn_abers(counts: ScoreCounts, scores: ndarray) -> tuple[ndarray, ndarray]:
-    """Return the lower and the upper probability of each score; see `aucdist.metrics.venn_abers_probabilities`."""
+    """Return the lower and the upper probability of each score. See `aucdist.metrics.venn_abers_probabilities`."""
     from scipy.optimize import isotonic_regression  # as above
 
     values, pos, weight = counts.values, counts.pos, _weight(counts)

@@ -42,7 +42,7 @@ BAND_Z = two_sided_z(math.sqrt(0.95))
 
 
 def auc(counts: ScoreCounts) -> float:
-    """Return the AUC, the share of positive-negative pairs that are ranked correctly; a tie counts one half."""
+    """Return the AUC, the share of positive-negative pairs that are ranked correctly. A tie counts one half."""
     pos, neg = class_counts(counts)
     total = float if counts.weighted else int
     twice_right = total((pos * (2 * np.cumsum(neg) - neg)).sum())
@@ -83,7 +83,7 @@ def delong_variance(counts: ScoreCounts) -> float:
 
 
 def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
-    """Return a confidence interval of the AUC; see `aucdist.metrics.roc_auc_interval`."""
+    """Return a confidence interval of the AUC. See `aucdist.metrics.roc_auc_interval`."""
     check_level(level)
     check_unweighted(counts)
     area = auc(counts)
@@ -131,14 +131,14 @@ def normal_spread(area: ndarray) -> ndarray:
 
 
 def average_precision(counts: ScoreCounts) -> float:
-    """Return the average precision; see `aucdist.metrics.average_precision_score`."""
+    """Return the average precision. See `aucdist.metrics.average_precision_score`."""
     pos, neg = (column[::-1].astype(np.float64) for column in class_counts(counts))
     flagged_pos = np.cumsum(pos)
     return dot(pos / flagged_pos[-1], flagged_pos / (flagged_pos + np.cumsum(neg)))
 
 
 def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
-    """Return the average precision with its interval; see `aucdist.metrics.average_precision_interval`."""
+    """Return the average precision with its interval. See `aucdist.metrics.average_precision_interval`."""
     check_level(level)
     check_unweighted(counts)
     value, n_pos, n_neg = average_precision(counts), counts.rows_pos, counts.rows_neg

@@ -313,7 +313,7 @@ def plan_scoring(
     copied: tuple[str, ...] = (),
     **opening: Any,
 ) -> Scoring:
-    """Check that the rows have the features of the model, and number them; or resume an earlier run.
+    """Check that the rows have the features of the model, and number them, or resume an earlier run.
 
     Parameters
     ----------

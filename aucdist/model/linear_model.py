@@ -169,7 +169,7 @@ class LinearModel:
         return replace(self.schema, positive=classes[:1], negative=classes[1:], classes=classes)
 
     def decision_function(self, X: Any) -> ndarray:
-        """Return the scores of rows; a row with a score above 0 is predicted positive.
+        """Return the scores of rows. A row with a score above 0 is predicted positive.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class LinearModel:
         return scores
 
     def encoded(self, X: Any) -> Block:
-        """Return rows with encoded features, before the feature map; their labels are all 1.
+        """Return rows with encoded features, before the feature map. All their labels are 1.
 
         Parameters
         ----------

@@ -52,7 +52,7 @@ class Cut:
     n_band : float
         How many rows of the larger class are in pairs within the band of the shifts.
     cutoff : Cutoff or None
-        Which negatives count for the cut; None for all.
+        Which negatives count for the cut. None means that all do.
     step : float
         The step length along the line from the current point to the trial point.
     slopes : ndarray of float64
@@ -141,7 +141,7 @@ class PairCuts(PairProblem):
         return self.scores + step * (self._target[0] - self.scores)
 
     def cutoffs(self, step: float, scores: ndarray) -> tuple[Cutoff | None, Cutoff | None]:
-        """Return which negatives count for a cut at a step, and which for the loss there; None if all do."""
+        """Return which negatives count for a cut at a step, and which count for the loss there. None means that all count."""
         return self.negatives.smoothed_and_exact_cutoff(
             self.blocks, step, scores, self.weights, self.pair_half_width, self.cutoff_width
         )

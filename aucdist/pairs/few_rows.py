@@ -109,7 +109,7 @@ class FewRows:
         self._pair()
 
     def choose(self, w: ndarray) -> int:
-        """Add the rows that may be in a pair that counts near w, and return the number of chosen rows; 0 if it is too large."""
+        """Add the rows that may be in a pair that counts near w, and return the number of chosen rows. It is 0 if too many."""
         if self.target:
             y, scores = self.block.y, self.block.scores(w)
             negatives = scores[y < 0]

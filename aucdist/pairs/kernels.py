@@ -362,7 +362,7 @@ def _place(score, low, scale, last):
 
 @kernel
 def find_cells(scores, search, cells):
-    """Write the number of the cell of each score into `cells`, int32 of shape (n_rows,); see `index_edges`."""
+    """Write the number of the cell of each score into `cells`, int32 of shape (n_rows,). See `index_edges`."""
     edges, table, low, scale = search
     last, crowded = table.shape[0] - 1.0, 0
     for k in range(scores.shape[0]):

@@ -63,7 +63,7 @@ class Anchors:
     row_slack: ndarray = field(default_factory=lambda: np.zeros(1))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Send only the fields; values computed from them are computed again on arrival."""
+        """Send only the fields. Values that are computed from them are computed again on arrival."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property

@@ -378,7 +378,7 @@ class RowSample:
         return self._scores
 
     def move_scores(self, step: float) -> None:
-        """Move the scores to this step along the searched direction; discard them if another direction was taken."""
+        """Move the scores to this step along the search direction, or discard them if another direction was taken."""
         if step != 0.0:
             self._scores = None if self._scored_direction is None else self.scores + step * self._scored_direction[1]
         self._scored_direction = None
@@ -447,7 +447,7 @@ class Pairs:
     h : float
         The half-width of the band.
     cutoff_width : float
-        That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
+        The width of the band in which negatives will count in part, after it has narrowed. 0 means the width of the cut.
     """
 
     def __init__(self, sample: RowSample, h: float, cutoff_width: float):

@@ -47,7 +47,7 @@ class Penalty(ABC):
     Attributes
     ----------
     lam : float
-        Its strength, above 0.
+        The strength of the penalty, above 0.
     signs : ndarray of shape (n_features,), int8, or None
         The signs of the weights, see `aucdist.solvers.signs`.
     groups : ndarray of shape (n_features,), int64
@@ -102,7 +102,7 @@ class Penalty(ABC):
         points : ndarray of shape (n_points, n_features), float64
             The gradients of the bundle's points.
         slope, w : ndarray of shape (n_features,), float64
-            Those of the combination: ``b @ points``, and its minimiser.
+            The slope ``b @ points`` of the combination, and its minimiser.
         centre, mu
             As for `minimiser`.
 
@@ -114,7 +114,7 @@ class Penalty(ABC):
 
     @abstractmethod
     def bound(self, offset: float, slope: ndarray, w: ndarray) -> float:
-        """Return a lower bound on ``offset + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
+        """Return a lower bound on ``offset + slope.v + penalty(v)`` at every v of the cone. If it has a minimum, this is at w."""
 
     @abstractmethod
     def bound_error(

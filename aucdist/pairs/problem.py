@@ -84,7 +84,7 @@ class PairMemory:
     anchors, larger_class : ClassRows
         The rows of the smaller and of the larger class.
     group_slices : tuple of ndarray
-        Which of `larger_class` are of which group (`aucdist.pairs.groups`); without groups all rows are one.
+        The positions in `larger_class` of each group's rows (`aucdist.pairs.groups`). Without groups, all rows are one group.
     group_numbers : ndarray of shape (n_anchors,), int32, or None
         The number of each anchor's group; None without groups.
     coefs : ndarray of shape (n_larger,), float64
@@ -94,9 +94,9 @@ class PairMemory:
     squares : ndarray of shape (n_samples,), float32, or None
         The squared length of each row, once rows were drawn by it (`aucdist.pairs.newton`).
     cells : ndarray of shape (n_anchors,), int32, or None
-        Where anchors are sent as cells (`aucdist.pairs.cell_cuts`): the cell of each where the last cut was taken.
+        If anchors are sent as cells (`aucdist.pairs.cell_cuts`), the cell of each anchor at the point of the last cut.
     cell_weights : ndarray of shape (n_anchors,), float64, or None
-        What each anchor weighed in its cell, 0 for a negative that does not count; None if all weigh 1.
+        The weight of each anchor in its cell. It is 0 for a negative that does not count. None means that all weights are 1.
     """
 
     anchors: ClassRows
@@ -252,14 +252,14 @@ def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]
 def add_up_gradient(
     block: Block, memory: PairMemory, slopes: ndarray, offsets: ndarray, step: float | None = None
 ) -> tuple[PairMemory, Summary]:
-    """Return the sum of the rows times the derivatives by their scores; keep only the scores at the current point.
+    """Return the sum of the rows times the derivatives by their scores. Keep only the scores at the current point.
 
     Parameters
     ----------
     slopes : ndarray of float64
         The derivatives by the scores of the anchors, block after block, or of the cells that they are in.
     offsets : ndarray of shape (n_blocks + 1,), int64
-        Where each block's anchors begin and end among all.
+        The positions at which each block's anchors begin and end among all anchors.
     step : float or None
         The current point moves by this step length towards the trial point; None moves it nowhere.
     """
@@ -296,7 +296,7 @@ class PairProblem:
     groups : PairGroups, optional
         The pairs, if rows have groups or grades.
     negatives : CountedNegatives, optional
-        Which negatives count; all by default.
+        Which negatives count. By default all do.
     start : ndarray of shape (n_features,), float64, optional
         The current point, where lines begin (`aucdist.pairs.cuts`).
     keep_one_in : int, default=1
@@ -315,7 +315,7 @@ class PairProblem:
     first_scores : ndarray of shape (n_anchors,), float64
         Their scores at the start; empty without one.
     offsets : ndarray of shape (n_blocks + 1,), int64
-        Where each block's anchors begin and end among all.
+        The positions at which each block's anchors begin and end among all anchors.
     """
 
     def __init__(
@@ -338,7 +338,7 @@ class PairProblem:
             self.weights, self._anchor_groups = self.weights * groups.factor[numbers], (numbers, groups.n_groups)
 
     def sort_anchors(self, scores: ndarray, weights: ndarray) -> tuple[Anchors, ndarray]:
-        """Return the anchors at a point, and the order that sorts them; see `sort_anchors`."""
+        """Return the anchors at a point, and the order that sorts them. See `sort_anchors`."""
         return sort_anchors(scores, weights, self._anchor_groups, self.loss.n_sums, centred=self.loss.centred)
 
     def score(self, w: ndarray) -> ndarray:
@@ -385,9 +385,9 @@ class PairObjective:
     loss : PairLoss
         The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups or None
-        Which rows make pairs, where rows have groups or grades; None if all rows of both classes do.
+        Which rows form pairs, if rows have groups or grades. None if all positive and negative rows do.
     top_negatives : TopNegatives or None
-        Which negatives count; None for all.
+        Which negatives count. None means that all do.
     penalty : Penalty
         With its strength, and the signs that weights may have.
     """
@@ -415,7 +415,7 @@ class PairObjective:
         Raises
         ------
         InputError
-            Where no rows make a pair, or a fraction of the negatives counts and rows have groups or grades.
+            If no two rows form a pair, or if only a fraction of the negatives counts and rows have groups or grades.
         """
         top_negatives = (
             None if max_fpr is None and max_false_positives is None else TopNegatives(max_fpr, max_false_positives)

@@ -134,7 +134,7 @@ class SmoothPairProblem(PairProblem):
 def pair_lbfgs(
     blocks: Blocks, objective: PairObjective, start: ndarray | None = None, *, tol: float = 0.0
 ) -> Iterator[MajorantRound]:
-    """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `AllPairs`.
+    """Minimise by L-BFGS. Use it for losses without corners. The pairwise hinge has corners, so `AllPairs` minimises it.
 
     Parameters
     ----------

@@ -470,7 +470,7 @@ class CountedNegatives:
     def cutoff(
         self, blocks: Blocks, step: float | None, anchors: tuple[ndarray, ndarray] | None = None
     ) -> Cutoff | None:
-        """Return which negatives count at a step of the way; None for all.
+        """Return which negatives count at a step of the line search. None means that all count.
 
         Parameters
         ----------
@@ -490,7 +490,7 @@ class CountedNegatives:
     def smoothed_and_exact_cutoff(
         self, blocks: Blocks, step: float, scores: ndarray, weights: ndarray, pair_half_width: float, cutoff_width: float
     ) -> tuple[Cutoff | None, Cutoff | None]:  # fmt: skip
-        """Return how much negatives count for a cut at a step length, and for the loss there; None if all count.
+        """Return how much negatives count for a cut at a step length, and for the loss there. None means that all count.
 
         Parameters
         ----------

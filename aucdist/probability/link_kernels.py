@@ -67,7 +67,7 @@ to 0.7."""
 
 @inlined
 def gev_place(xi, u):
-    """Return a, t and -log t of a score; outside of the support a is 0, and t is infinite or 0."""
+    """Return a, t and -log t of a score. Outside of the support, a is 0, and t is infinite or 0."""
     if abs(xi) < NO_SHAPE:
         return 1.0, math.exp(-u) if u > -709.0 else math.inf, u
     z = xi * u

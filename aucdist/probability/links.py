@@ -125,7 +125,7 @@ class Link:
 
     @property
     def mean(self) -> float:
-        """The mean of the distribution with distribution function g; xi must be below 1."""
+        """The mean of the distribution with distribution function g. xi must be below 1."""
         if self.name in STEEPEST:
             return 0.0
         xi = self.xi  # the mean is (Gamma(1 - xi) - 1) / xi, which is Euler's constant at xi = 0
@@ -214,7 +214,7 @@ class LinkLoss:
 
     @property
     def largest_curvature(self) -> float | None:
-        """An upper bound on the second derivative of the loss by the score; None if there is no bound."""
+        """An upper bound on the second derivative of the loss by the score, or None if there is no bound."""
         if not self.likelihood:
             return self.link.steepest
         # The two losses of logit are the same. That of probit is bounded by the variance of a truncated normal variable.

@@ -227,7 +227,7 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
         ``operating_point`` of the object that ``aucdist train --json`` prints. Its target may be empty, as with the default
         threshold.
     baselines : sequence of dict, default=()
-        Those of the run.
+        The baselines of the run.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
     flagged = f"{share} of the {rows} rows"

@@ -165,7 +165,7 @@ def _series(
 
 
 def _values(name: str, records: Sequence[Json], part: str = "performance") -> list[Json | None]:
-    """Return the interval of a metric for each batch; None where there is none.
+    """Return the interval of a metric for each batch, or None where there is none.
 
     `part` selects the labelled rows of the batch, or the test rows of the run.
     """

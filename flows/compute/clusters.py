@@ -446,7 +446,7 @@ class ResultCache:
             return None
 
     def put(self, label: str, task: Any, result: Any) -> None:
-        """Store the result of a task; see `get`."""
+        """Store the result of a task. See `get`."""
         write_sealed(f"{self._url}/{self._file(label, task)}", jsonable(result))
 
     def _file(self, label: str, task: Any) -> str:

@@ -207,7 +207,7 @@ class DataConfig(DataRef):
 
     @property
     def test_source(self) -> Source | None:
-        """The source of the test rows, if they are a separate data set; otherwise None."""
+        """The source of the test rows if they are a separate data set, otherwise None."""
         return source_of(self.test) if self.test is not None and self.test.is_separate_data_set else None
 
 

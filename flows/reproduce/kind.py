@@ -77,7 +77,7 @@ class DataSet(Strict):
 
 @dataclass(frozen=True)
 class Version:
-    """The version of a data set that an experiment uses; an absent data set has no rows."""
+    """The version of a data set that an experiment uses. An absent data set has no rows."""
 
     name: str
     source: str

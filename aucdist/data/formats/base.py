@@ -375,7 +375,7 @@ class FileFormat(Format):
         return all(not files.is_web(url) and Path(find(url) or url).exists() for url in self.source.urls())
 
     def describe_files(self) -> list[Json]:
-        """Return the URL, size and ETag of each file; for a file on the web, the URL only."""
+        """Return the URL, the size and the ETag of each file. For a file on the web, return only the URL."""
         return [
             {"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url)))
             for url in files.files_of(self.source.source)

@@ -163,7 +163,7 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 @frozen
 class _TableReader:
-    """Parses Arrow columns; see `parse_table`."""
+    """Parses Arrow columns. See `parse_table`."""
 
     columns: pa.Table
     options: TableOptions

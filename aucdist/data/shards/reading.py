@@ -187,7 +187,7 @@ class SavedReader:
     secret_urls: tuple[Url, ...]
 
     def __call__(self, item: int | StoredPart) -> Block:
-        """Read a block; see `BlockReader.read`."""
+        """Read a block. See `BlockReader.read`."""
         return _reader_at(self.url).read(item)
 
 

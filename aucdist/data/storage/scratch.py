@@ -163,7 +163,7 @@ class Scratch:
         return sum(file.end for file in self._files)
 
     def copy(self, made: Any) -> MappedCopy | None:
-        """Write a copy of an object; return None if there is no space."""
+        """Write a copy of an object. Return None if there is no space."""
         buffers: list[pickle.PickleBuffer] = []
         structure = pickle.dumps(made, protocol=5, buffer_callback=buffers.append)
         raw, pieces, size = [memoryview(structure), *(buffer.raw() for buffer in buffers)], [], 0

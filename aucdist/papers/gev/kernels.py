@@ -116,7 +116,7 @@ def shape_slopes(y, weight, xi, scores, totals):
     Parameters
     ----------
     totals : ndarray of shape (3,), float64
-        Its derivatives by the shape, the expected second ones, and those above are added up.
+        The sums of the derivatives by the shape, of the expected second derivatives, and of those above are added to it.
     """
     for i in range(scores.shape[0]):
         if weight[i] == 0.0:
@@ -131,7 +131,7 @@ def shape_slopes(y, weight, xi, scores, totals):
 
 @kernel
 def log_likelihood(data, position):
-    """Return the log-likelihood of all rows; minus infinity if a label has probability 0.
+    """Return the log-likelihood of all rows. It is minus infinity if a label has probability 0.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class LinkRound(Round):
 
     @property
     def intercept(self) -> float:
-        """The intercept; 0 if there is none."""
+        """The intercept, which is 0 if there is none."""
         return float(self.theta[-1])
 
     @property
@@ -113,7 +113,7 @@ class LinkProblem:
 
     @cached_property
     def penalty(self) -> ndarray:
-        """The penalty of each entry of theta; 0 for an intercept that is not penalised."""
+        """The penalty of each entry of theta. It is 0 for an intercept that is not penalised."""
         penalty = np.full(self.blocks.n_features + 1, self.lam)
         penalty[-1] *= self.fit_intercept and self.penalise_intercept
         return penalty
@@ -230,7 +230,7 @@ def evaluate(block: Block, theta: ndarray, loss: LinkLoss) -> Summary:
 
 
 def second_moments(block: Block, theta: ndarray | None, loss: LinkLoss) -> Summary:
-    """Return the sum of the rows' outer products, each times its weight and its curvature at theta; a row ends with a 1."""
+    """Return the sum of the rows' outer products, each times its weight and its curvature at theta. Each row ends with a 1."""
     coefs, d = curvature_of(block, theta, loss), block.n_features
     total = np.zeros((d + 1, d + 1))
     if not isinstance(block.rows, DenseRows):

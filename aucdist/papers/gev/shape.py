@@ -63,7 +63,7 @@ class ShapeEstimate:
     theta : ndarray of shape (n_features + 1,), float64
         Weights and intercept for this shape, or their means.
     measures : dict of str to float
-        What else the trace says of the round: see `map_shape` and `bayes_shape`.
+        The other entries of the round in the trace, see `map_shape` and `bayes_shape`.
     """
 
     xi: float

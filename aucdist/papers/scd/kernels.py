@@ -227,7 +227,7 @@ def column_steps(columns, labels, shares, steps, margins, w):
 
 
 class PegasosSteps(NamedTuple):
-    """The settings of `pegasos_steps`: the number of steps, which follow `time` earlier ones.
+    """The settings of `pegasos_steps`. The steps follow `time` earlier ones.
 
     `free` is 1 with an intercept, else 0.
     """

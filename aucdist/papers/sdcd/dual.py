@@ -123,7 +123,7 @@ class Duals:
 
     @classmethod
     def of(cls, block: Block, memory: SamplingMemory) -> "Duals":
-        """Return the dual variables in a block's memory; they are 0 before the first step."""
+        """Return the dual variables in a block's memory. They are 0 before the first step."""
         return memory.state or cls(empty_table(0), np.zeros(block.n_features))
 
 
@@ -133,7 +133,7 @@ class Duals:
 def ascend_dual(
     block: Block, memory: SamplingMemory, w: ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
-    """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
+    """Take the block's share of a round's steps from w. The average begins with the last round that is a power of two."""
     duals, n_steps = Duals.of(block, memory), int(turn.steps_of_blocks[block.index])
     rows, many_zeros = memory.rows(block, steps.sign), 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
     table, local = sum_of_tables((duals.table, 1.0)) if many_zeros else duals.table.copy(), w.copy()

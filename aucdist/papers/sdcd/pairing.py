@@ -146,7 +146,7 @@ class Pairing:
         self.n_working, self._pairs_before = np.count_nonzero(sizes), np.cumsum([0, *sizes])
 
     def steps(self, seed: int, scale: float, combine: str = "add", **kind: bool) -> "PairSteps":
-        """Return the steps on these blocks; `combine` is one of `COMBINATIONS`, and `kind` has the rest of `PairSteps`."""
+        """Return the steps on these blocks. `combine` is one of `COMBINATIONS`, and `kind` has other values of `PairSteps`."""
         k = float(self.n_working)
         sigma, gamma = (k, 1.0) if combine == "add" else (1.0, 1.0 / k)
         return PairSteps(seed, self.sign, scale, sigma, gamma, self.blocks.n_blocks == 1, **kind)
@@ -268,7 +268,7 @@ class PairSolver(Solver):
         blocks : Blocks
             The rows.
         groups : PairGroups, optional
-            Where pairs are within groups, or of rows with grades or weights.
+            The groups, if pairs are within groups or rows have grades or weights.
         """
         n_pairs, epochs, n = blocks.n_pos * blocks.n_neg, self.epochs, blocks.n_samples
         if groups is not None:  # a pair whose grades differ by several steps counts once for each step

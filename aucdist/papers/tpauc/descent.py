@@ -144,7 +144,7 @@ def score_direction(
 
 
 def moments_of_pairs(blocks: Blocks, *, full: bool = False) -> PairMoments:
-    """Return the moments of all pairs, by one reduction; the covariance is its diagonal unless `full`."""
+    """Return the moments of all pairs, by one reduction. Unless `full`, only the diagonal of the covariance is computed."""
     classes = {"neg": -1, "pos": 1}
     moments = blocks.sum(lambda block: {name: class_moments(block, y, full=full) for name, y in classes.items()})
     return PairMoments.of(**moments)
