@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 Json = dict[str, Any]
-"""An object of JSON: a file, a part of one, what a command prints by ``--json``, or what a template is given."""
+"""A JSON object, such as the content of a file, the result that a command prints by ``--json``, or the variables of a
+template."""
 MAX_NAMES = 20
 """The largest number of allowed names that a message lists."""
 MAX_NAME = 200
@@ -23,7 +24,7 @@ UNFINISHED = {
     ),
     "rounding": ("rounding errors are as large as the gap that is left or as the next step", "Raise `tol` or scale the features"),
 }  # fmt: skip
-"""For each status of a fit that has not reached `tol`: why it ended, and what to do about it."""
+"""For each status of a fit that has not reached `tol`, the reason why it ended and the remedy."""
 
 
 class InputError(ValueError):

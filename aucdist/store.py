@@ -320,7 +320,7 @@ def resolve(url: str, marker: str = MODEL_FILE) -> str:
         return url
     store, change = read_version(plain)
     if change is None:
-        return url  # not a store: the code that reads the URL raises the error if there is one
+        return url  # this is not a store, and the code that reads the URL raises an error if necessary
     folder = store.folder_of(change)
     if not files.exists(f"{folder}/{marker}"):
         raise InputError(

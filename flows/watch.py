@@ -46,7 +46,7 @@ from flows.run_folder.folder import (
 from flows.watch_state import Identity, WatchState, read_labels
 
 _model_at = functools.lru_cache(maxsize=2)(load_with_seen)
-"""A worker loads a model once for all parts of a batch."""
+"""A cached function, so that a worker loads a model once for all parts of a batch."""
 
 
 class WatchConfig(Strict):
@@ -335,7 +335,9 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
     place = state.scores(batch, record["identity"])
-    folder = record["scores"] or (place if files.exists(place) else place.rpartition("/")[0])  # as 0.4.0 wrote them
+    folder = record["scores"] or (
+        place if files.exists(place) else place.rpartition("/")[0]
+    )  # where 0.4.0 wrote the scores
     parts = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
     if not parts:
         raise InputError(

@@ -22,7 +22,8 @@ ROW_COLUMNS: dict[str, Any] = {
     "cost": np.float64,
     "code": np.int32,
 }
-"""What rows may have beside features, label and id, each with its type: attributes of a `Block`, columns of a shard."""
+"""The optional values of rows besides features, label and id, with their types. Each is an attribute of a `Block` and a column of
+a shard."""
 _MATRIX_CACHE: dict[Any, Any] = {}
 """The matrices made from a basis, by the identity of its values. They are kept as long as these values are in memory."""
 

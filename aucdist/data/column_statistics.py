@@ -18,10 +18,10 @@ from aucdist.parameters import frozen
 ROWS_AT_ONCE = 4096
 KEPT_BITS = 10
 MEDIAN_ERROR = 2.0**-KEPT_BITS
-"""A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers
-below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
+"""The largest relative error of a median, which is never larger in size than the true one. Integers up to 2**11 are exact.
+Numbers below the smallest normal one (2.2e-308) have fewer bits, and their error is at most this share of 2.2e-308."""
 
-DROPPED_BITS = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
+DROPPED_BITS = 52 - KEPT_BITS  # the bits that are dropped of the 52 bits of a float64's mantissa
 VALUES_AT_ONCE = 2**20  # number of values in a chunk
 N_KEYS = 1 << (64 - DROPPED_BITS)
 

@@ -57,7 +57,7 @@ def _square_distances(X: Any, Z: Any) -> ndarray:
     squares *= -2.0
     squares += row_squares(as_rows(X))[:, np.newaxis]
     squares += row_squares(as_rows(Z))
-    return np.maximum(squares, 0.0, out=squares)  # by rounding, a distance may be slightly negative
+    return np.maximum(squares, 0.0, out=squares)  # rounding can make a distance slightly negative
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 LABELS_SHOWN = 20
 NO_TOPIC = "(none)"
 EACH = "each"
-"""The value of ``positive`` that fits each class against the rest."""
+"""The value of ``positive`` that means that each class is fitted against the rest."""
 MAX_CLASSES = 1000
 """The largest number of classes that are fitted against the rest. More distinct values mean a regression target or an id."""
 WHOLE_NUMBER = re.compile(r"-?\d{1,18}")
 HEXADECIMAL = re.compile(r"\d+e\d+", re.IGNORECASE)
-"""Digits around an "e", which are probably an identifier: programs write numbers with a point or a sign, as in 1e+06."""
+"""Digits around an "e". They are probably an identifier, because programs write numbers with a point or a sign, as in 1e+06."""
 
 
 class LabelWarning(UserWarning):

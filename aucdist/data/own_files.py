@@ -38,11 +38,11 @@ REPAIR = "Copy the file again, or run the command that wrote it again"
 Count = Annotated[int, Field(ge=0, le=2**62)]
 PositiveCount = Annotated[int, Field(ge=1, le=2**62)]
 MAX_GROWTH = 1000
-"""The largest expansion of a Parquet file: the scores of a constant model compress to a thousandth."""
+"""The largest expansion of a Parquet file. The scores of a constant model compress to a thousandth of their size."""
 ROW_ID = "row_id"
 UNLABELLED = {"labelled": False}
-"""The validation context of pydantic for a source that needs no label: its rows are only scored, or a file of ours says how they
-were read."""
+"""The validation context of pydantic for a source that needs no label. Either its rows are only scored, or a file that aucdist
+wrote says how they were read."""
 
 
 _patterns: dict[str, str] = {}
@@ -76,7 +76,7 @@ FileName = Annotated[str, AfterValidator(_file_name)]
 
 
 FilePath = Annotated[str, AfterValidator(lambda path: "/".join(map(_file_name, path.split("/", 1))))]
-"""The name of a file in a folder, or in a folder of it."""
+"""The path of a file relative to a folder. It is in the folder itself or in one of its subfolders."""
 
 
 def parse_checked(data: bytes, kind: type[T], where: str) -> T:
@@ -318,7 +318,7 @@ PLAIN_WORDS = {
     r"^Input tag .* using (\S+) .*tags: ": r"must be a mapping whose \1 is one of ",
     r"^Unable to extract .* (\S+)$": r"must be a mapping with the key \1",
 }  # fmt: skip
-"""What errors say in place of pydantic's words."""
+"""The words of errors that replace pydantic's words."""
 
 
 def _said_of(fault: Any) -> str:

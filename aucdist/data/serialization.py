@@ -24,8 +24,8 @@ PLAIN_TYPES = (bool, int, float, str)
 OWN_PACKAGE = "aucdist."
 CSR = (sp.csr_matrix, sp.csr_array)
 ONE_AT_A_TIME = threading.Lock()
-"""NumPy parses the header of each array as Python, and CPython before 3.11.8 fails at times if two threads parse (its issue
-106905)."""
+"""A lock. NumPy parses the header of each array as Python, and CPython before 3.11.8 may fail if two threads parse at the same
+time (CPython issue 106905)."""
 
 RENAMED_MODULES = {
     "aucdist.maps.basis": "aucdist.maps.binning",

@@ -37,7 +37,7 @@ MIN_DIFFERENCES = {
 """The smallest difference that raises an alarm, if it is also significant: a PSI, or a share of the rows above that of
 the training rows."""
 ADDED = 0.5
-"""The number that is added to each bin for the PSI, which would be infinite if one of the two had no rows in a bin."""
+"""The number of rows that is added to each bin for the PSI. The PSI would otherwise be infinite if a bin had no rows."""
 MIN_EXPECTED_ROWS = 5.0
 """Bins with fewer expected rows than this are joined for the chi-squared test."""
 Z_95 = 1.959963984540054

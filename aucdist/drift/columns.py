@@ -12,7 +12,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 
 SUSPICIOUS_AUC = 0.99
-"""The AUC of a single column from which it is reported."""
+"""The AUC from which a single column is reported."""
 MIN_CLASS_ROWS = 20
 """The smallest number of rows of a class, or of a category that has a share of its own."""
 NEARLY_ALL = 0.95
@@ -27,16 +27,17 @@ MIN_POSITIVE_SHARE = 0.05
 MAX_CHANCE = 1e-4
 """The largest probability that all rows of such a value are positive by chance."""
 NEARLY_UNIQUE = 0.9
-"""Such a share of the rows having values of their own makes whole numbers an identifier, if they are named or dense."""
+"""The share of distinct values among the rows from which integers are an identifier, if the column's name says so or the integers
+are dense."""
 MAX_SPAN = 1.25
-"""Numbers that count the rows span at most this multiple of the number of rows: some rows may have been deleted."""
+"""The largest range of numbers that count the rows, as a multiple of the number of rows. Some rows may have been deleted."""
 ID_NAME = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
 IDENTIFIER = re.compile(
     ID_NAME.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE
 )
-"""Names of columns that number or name rows, if their values differ."""
+"""Names of columns that number or name rows, if their values are distinct."""
 ENTITY = re.compile(ID_NAME.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
-"""Names of columns that name what a row belongs to (a user, a machine), whose values may repeat."""
+"""Names of columns that name the entity a row belongs to, such as a user or a machine. Their values may repeat."""
 ACCOUNT = re.compile(
     ID_NAME.format(
         words=r"nr|no|number|\w*nummer|customer|client|account|user|member|patient|card|iban|kunde|konto",
@@ -44,15 +45,15 @@ ACCOUNT = re.compile(
     ),
     re.IGNORECASE,
 )
-"""Names of columns that may do so, and of others, such as `floor_no`."""
+"""Names of columns that may name an entity. Other columns, such as `floor_no`, match as well."""
 ANY = re.compile(".*", re.DOTALL)
 MIN_ENTITIES = 100
-"""Columns with other names are asked about from this number of values on."""
+"""The number of values from which the user is asked about columns with other names."""
 MAX_UNEVEN = 0.05
-"""The rows of whole numbers that are names are spread evenly from the smallest to the largest one, up to this share of them. In
-17 tables, quantities have 0.13 and more."""
+"""The largest deviation of the values of a column from an even distribution between their smallest and their largest, if the
+column has integers that name an entity. In 17 tables, quantities deviate by 0.13 and more."""
 MAX_ROWS_EACH = 20
-"""A named entity with more rows than this for each value may be a category; with fewer its values are seen too rarely."""
+"""The number of rows per value from which a named entity may be a category. With fewer rows, its values are seen too rarely."""
 
 
 SENTINEL = re.compile("-[19]|-?9{2,6}")

@@ -32,7 +32,8 @@ from aucdist.selection import digests_of
 MAX_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""
 SEED = 2**62 + 1
-"""A seed that no split uses: training rows have the larger random numbers of their split, so a small share would be empty."""
+"""A seed that no split uses. Training rows have the larger random numbers of their split, so a small share would otherwise be
+empty."""
 MAX_FEATURES = 2000
 """Features are not examined if there are more than this."""
 MANY_KNOWN = 0.01
@@ -40,7 +41,8 @@ MANY_KNOWN = 0.01
 MAX_LATER_SHARE = 0.05
 """A warning is given if more than this share of the training rows is later than half of the test rows."""
 REPORTED_AUC = SUSPICIOUS_AUC - 0.002
-"""The AUC of a column from which it is reported: `init` looks at all rows, and the AUC of training rows may be a little lower."""
+"""The AUC from which a column is reported. It is a little lower than for `init`, which looks at all rows, because the AUC of
+training rows may be lower."""
 MAX_NAMED = 5
 COLLINEAR = 0.99
 """Columns are named as pairs if their absolute correlation is above this."""

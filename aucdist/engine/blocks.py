@@ -41,7 +41,7 @@ __all__ = [
 
 T = TypeVar("T")
 Loader = Callable[[Any], Block]
-"""``loader(item)`` reads a block. The item is the number of the block, or what was kept of it
+"""A function ``loader(item)`` that reads a block. The item is the number of the block, or a reference to a copy of it
 (`aucdist.data.storage.scratch.Stored`)."""
 
 MAX_RANGES = 10_000
@@ -104,7 +104,7 @@ class StoredBlock(Stored[Block]):
     """
 
     info: BlockInfo
-    """What the first reading found."""
+    """The information that the first reading of the blocks has given."""
 
     def __init__(self, loader: Loader, index: int, item: Any = None):
         super().__init__(functools.partial(_read_block, loader), index if item is None else item)
@@ -188,11 +188,11 @@ class Blocks(ABC):
     sets: LabelSets | None = None
     """The table of sets of classes, which only `aucdist.engine.view.ClassBlocks` has."""
     feature_map: Any = None
-    """The fitted feature map that made these rows of others: see `unmapped`."""
+    """The fitted feature map that made these rows from other rows, see `unmapped`."""
     feature_names: tuple[str, ...] | None = None
     """The names of the columns, if they are known."""
     threads: int = 0
-    """How many threads of this process run the steps; 0 if workers do."""
+    """The number of threads of this process that run the steps. It is 0 if workers run them."""
 
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:

@@ -25,8 +25,8 @@ from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.errors import InputError, Json, RunError
 
 JOURNAL_FORMAT = 4
-"""Raise it if a solver takes other steps, or a step or a record in its arguments gets another name: the journal of a fit that
-began with the old ones cannot be followed."""
+"""The version of the format. Increase it if a solver takes other steps, or if a step or a record in its arguments is renamed,
+because a fit cannot resume from such a journal."""
 MANIFEST = "checkpoint-"
 
 

@@ -32,7 +32,7 @@ from aucdist.engine.workers import wait_for_workers
 from aucdist.errors import ClusterLost, InputError
 
 RESTART_SECONDS = 10.0
-"""How long the closing of a local cluster waits for a worker process that died and is being started again."""
+"""The number of seconds for which the closing of a local cluster waits for a worker process that has died and is restarted."""
 MARKS_PER_WORKER = 4
 """The number of empty tasks that are submitted for each worker, so that each worker gets at least one of them."""
 

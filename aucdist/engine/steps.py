@@ -22,7 +22,7 @@ from aucdist.parameters import Number
 T = TypeVar("T")
 
 Summary = Any
-"""What a step returns for a block: a value that supports ``+``, or a dict of such values; no tuple."""
+"""The value that a step returns for a block: one that supports ``+``, or a dict of such values, but not a tuple."""
 
 MergedNode = tuple[int, int, Summary]
 """The level and the index of a node of the tree, and the merged summary of the blocks below it."""

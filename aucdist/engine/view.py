@@ -22,7 +22,8 @@ from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summa
 from aucdist.parameters import frozen
 
 BlockChange = Callable[[Block], Block]
-"""Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost."""
+"""A function that makes a block from a block. It is picklable and pure. It is sent to a worker once, and runs again if the worker
+is lost."""
 
 
 @frozen

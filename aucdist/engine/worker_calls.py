@@ -19,25 +19,30 @@ from aucdist.engine.worker_part import FEW_BYTES, Answer, StepRunner, pack, run_
 from aucdist.errors import ClusterLost, RunError
 
 ALLOWED_LOSSES = 3
-"""The number of workers that may be lost in one step on one part, as Dask allows for a task: the step may be what kills them."""
+"""The number of workers that may be lost in one step on one part. Dask allows as many for a task. If more are lost, the step
+itself probably kills them."""
 
 SECONDS_UNTIL_NOTICED = 30.0
-"""The client waits at most this long until the scheduler, too, knows that a worker is lost. Before, it would name that worker."""
+"""The number of seconds for which the client waits until the scheduler has noticed that a worker is lost. Until then, the
+scheduler would still name this worker."""
 
 SECONDS_BETWEEN_LOOKS = 2.0
-"""Seconds between two checks that a worker that works on a step is still there."""
+"""The number of seconds between two checks that a worker that runs a step is still connected."""
 
 SECONDS_WITHOUT_WORKERS = 120.0
-"""A cluster that has no worker at all for so long is lost."""
+"""The number of seconds without any worker after which a cluster counts as lost."""
 
 SECONDS_BETWEEN_KEEPALIVES = 30.0
-"""How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
+"""The number of seconds between two tasks for the scheduler. It does not see the steps, and would end a cluster with an idle
+timeout."""
 
 MAX_CALL_BYTES = 2**16
-"""Calls that may have to be repeated, and take more, lie in a temporary file, so that the client's memory does not grow."""
+"""The size from which calls that may have to be repeated are kept in a temporary file, so that the client's memory does not
+grow."""
 
 SECONDS_TO_REACH = 5.0
-"""A worker that does not answer a call without work for so long, and that the scheduler still has then, cannot be reached."""
+"""The number of seconds after which a worker cannot be reached, if it does not answer a call without work and the scheduler still
+knows it."""
 
 _direct: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
 

@@ -28,13 +28,14 @@ from aucdist.engine.steps import Interrupted, run_on_blocks
 from aucdist.errors import RunError, error_text
 
 FEW_BYTES = 2**16
-"""Fewer bytes are quickest inside the message; more travel beside it, where they are not copied."""
+"""Up to this size, bytes are sent inside the message, which is fastest. More bytes are sent separately, so that they are not
+copied."""
 
 LONG_ARRAY = 512
-"""Arrays of fewer values are sent as they are."""
+"""The number of values from which arrays of integral numbers are sent as integers. Shorter arrays are sent unchanged."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
-"""If the client is gone, a step stops at the end of a block after this many seconds."""
+"""If the client is gone, a step stops at the end of a block after at most this many seconds."""
 
 Answer = dict[str, Any]
 
@@ -56,7 +57,7 @@ class Part:
     def __init__(self, numbers: Sequence[int], blocks: Sequence[Block | StoredBlock]):
         self.numbers, self.blocks = list(numbers), list(blocks)
         self.memories: dict[int, list[Any]] = {}
-        """The blocks' memory, by the number of the state that it belongs to."""
+        """The memory of the blocks, by the number of the state that it belongs to."""
 
     @property
     def infos(self) -> list[tuple[int, BlockInfo]]:

@@ -16,7 +16,7 @@ from aucdist.estimators.tables import allows_missing, checked_rows, is_dask, map
 from aucdist.solvers.base import Callback, Certificate, as_table
 
 PLURALS = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
-"""Attributes of a model of two classes, and what models of several have in their place."""
+"""For attributes of a model of two classes, the attributes that models of several classes have instead."""
 
 
 class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):

@@ -29,8 +29,8 @@ from aucdist.solvers.base import Solution, Status
 from aucdist.solvers.rounding import EPS
 
 FAR_RATIO = 2.0**10
-"""A column whose values are so many times its half range away from 0 loses at most three of the sixteen digits of its
-differences, which changes no certificate."""
+"""If the values of a column are this many times its half range away from 0, differences lose at most three of their sixteen
+digits, which changes no certificate."""
 
 MAX_SPREAD = 1e6
 """Columns whose half ranges differ by more than this factor are named in a warning when the fit does not converge."""

@@ -36,7 +36,7 @@ STYLE = """
 
 
 LARGE_SHARE = 0.8
-"""The share of the rows from which on a positive class that only the alphabet has chosen is probably the wrong one."""
+"""The share of the rows from which a positive class that was only chosen by the alphabet is probably the wrong one."""
 
 
 class RankingWarning(UserWarning):
@@ -169,7 +169,7 @@ class WithPlots:
                 f"plot_gains: no row of y is of the positive class '{self.classes_[1]}': give labels as in fit"
             )
         order = np.argsort(-scores, kind="stable")
-        last = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # of rows with equal scores
+        last = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # the last of each run of rows with equal scores
         gains = np.cumsum(positive[order])[last] / np.count_nonzero(positive)
         ax.plot(np.append(0.0, (last + 1) / len(scores)), np.append(0.0, gains), label=type(self).__name__)
         ax.plot([0, 1], [0, 1], color="gray", linestyle=":", label="random order")

@@ -44,7 +44,7 @@ from aucdist.selection import fold_numbers
 from aucdist.solvers.base import Callback, Certificate, Solution
 
 FEATURE_SEARCH = "aucdist.search.auto:with_chosen_features"
-"""What chooses the features that ``features="auto"`` stands for. It fits estimators, so it is imported when it is needed."""
+"""The function that chooses the features for ``features="auto"``. It fits estimators, so it is imported when it is needed."""
 DATA_ATTRIBUTES = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING_ATTRIBUTES)
 """The fitted attributes that describe the training rows."""
 MAX_NAMED_CLASSES = 3
@@ -52,7 +52,8 @@ MAX_NAMED_CLASSES = 3
 MIN_LAM_OF_DIRECTIONS = 0.1
 """The smallest penalty of the linear models from which ``monotone="auto"`` takes its directions."""
 ROWS_OF_DIRECTIONS = 2**12
-"""About the largest number of rows of a class that these models are fitted to. A direction that they do not show stays free."""
+"""The approximate largest number of rows of a class that these models are fitted to. A direction on which they do not agree stays
+free."""
 FOLDS_OF_DIRECTIONS = 5
 """The number of linear models that have to agree on a direction. Each is fitted without one fold of the rows."""
 

@@ -30,7 +30,7 @@ from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule
 from aucdist.solvers.base import Round, Solution, solve, solver_table
 
 CHUNK_BYTES = 2**24
-"""Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
+"""The number of bytes of kernel values that are computed at a time if they are not stored. They fit into the caches of a core."""
 
 GRAM_BYTES = 2**30
 """The default of `gram_bytes`: 1 GiB."""

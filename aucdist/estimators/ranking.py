@@ -29,7 +29,7 @@ from aucdist.parameters import PRIOR, OneOf, keyword_parameters
 from aucdist.solvers.base import Solution, solver_table
 
 NEAR_ZERO = 0.01
-"""If the objective is surely above 1 minus this, the minimum is as good as w = 0, where the mean hinge is 1."""
+"""If the objective is certainly above 1 minus this, the minimum is hardly better than w = 0, where the mean hinge is 1."""
 
 
 class CollapseWarning(UserWarning):

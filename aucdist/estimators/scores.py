@@ -29,11 +29,12 @@ from aucdist.metrics.ranking import auc
 from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
 
 Scorer = ndarray | Callable[[Block], ndarray]
-"""Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
+"""Weights of shape (n_features,), float64, or a function that returns the scores of the rows of a block. It is sent to
+workers."""
 SAME_AUC = 1e-12
-"""With a smaller difference, two values of the AUC are probably of the same rows."""
+"""If two values of the AUC differ by less than this, they are probably those of the same rows."""
 ROWS_LOOKED_AT_FIRST = 4096
-"""The number of rows, of a class or of a block, that are looked at first."""
+"""The number of rows of a class or of a block that are examined first."""
 
 
 def map_matrix(X: Any, fitted: FittedMap | None) -> Block:

@@ -35,12 +35,13 @@ from aucdist.maps.base import ROW_FORM
 ENCODING_ATTRIBUTES = ("categories_", "feature_names_out_")
 """The fitted attributes that exist if a column of the training rows had categories or strings."""
 MAX_DENSE = 256
-"""Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
+"""Tables with more features than this are stored as sparse rows, because most of their features are 0."""
 MANY_UNKNOWN = 0.05
-"""The share of rows from which on unknown categories of a column are worth a warning: a misspelt category changes many rows."""
+"""The share of rows with unknown categories from which there is a warning about a column. A misspelt category changes many
+rows."""
 SHOWN_VALUES = 3
 LENIENT_CELLS = {"missing": "keep", "unknown": "ignore"}
-"""How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
+"""How cells of tables are read: a missing number stays missing, and a string that the training rows did not have has no
 category."""
 NO_LABELS = "no_validation"  # the value by which scikit-learn marks that there is no y
 

@@ -34,7 +34,7 @@ MIN_ROWS = 100_000
 MAX_BLOCKS = 32
 """The largest number of blocks of a fit to arrays."""
 Encode = Callable[[ndarray], ndarray]
-"""Turns labels into -1 and +1, or into numbers of sets of classes; it travels to workers."""
+"""A function that converts labels to -1 and +1, or to numbers of sets of classes. It is sent to workers."""
 
 
 @contextmanager

@@ -30,9 +30,9 @@ FAMILIAR = {
     "none where pairs are ranked, because class weights would multiply all pairs by the same factor. Otherwise use "
     "`sample_weight` of `fit`, or HingeClassifier, which has `class_weight`",
 )
-"""What users of scikit-learn and LightGBM may look for, and what is called so here."""
+"""Names that users of scikit-learn and LightGBM may look for, and the names of the same things here."""
 ABSENT: Any = None
-"""The value of a parameter that only some estimators have, for the others."""
+"""The value of a parameter that an estimator does not have, but others have."""
 
 
 @keyword_parameters(tol=NOT_NEGATIVE, max_passes=count(), verbose=VERBOSITY, random_state=SEED)
@@ -44,7 +44,7 @@ class WithSolver(BaseEstimator, ABC):
     """
 
     solvers: ClassVar[dict[str, type[Solver]]]
-    """By the names that configurations call them."""
+    """The solvers by their names in configurations."""
     solver: Any
     tol: float = 1e-3
     max_passes: int = 1000

@@ -33,7 +33,7 @@ OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 """The versions of the operator sets. Version 5 of ai.onnx.ml has trees in double precision (onnx 1.17, onnxruntime 1.20)."""
 ML_DOMAIN = "ai.onnx.ml"
 MINUTE = 60_000_000
-"""In microseconds."""
+"""The number of microseconds of a minute."""
 HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
 NO_DATE = int(np.iinfo(np.int64).min)
 """NumPy's integer for a missing date."""

@@ -328,7 +328,7 @@ def _columns_read(
     made: dict[int, tuple[int, str | int | None]] = {}
     for name, features in schema.by_column().items():
         made |= {j: (len(columns), item) for j, item in features.items()}
-        if name in schema.categories:  # what `aucdist.data.formats.tables` makes of texts that are not among them
+        if name in schema.categories:  # other strings are treated as by `aucdist.data.formats.tables`
             values = schema.categories[name]
             missing = as_missing = AS_MISSING if MISSING_CATEGORY in values else REFUSE
             unknown = {"ignore": ZERO, "as-missing": as_missing}.get(str(reading.get("unknown")), REFUSE)

@@ -13,7 +13,7 @@ from aucdist.probability.link_kernels import NO_SHAPE
 from aucdist.probability.links import IsotonicMap, Link, LinkMap, ProbabilityMap
 
 NEAR_TAIL = 7.071067811865475
-"""From this number of standard deviations on, the continued fraction takes over from the quotient of polynomials."""
+"""The number of standard deviations from which the continued fraction replaces the quotient of polynomials."""
 MAX_EXPONENT = 37.0
 """Above this value, the tail of the normal distribution is taken as 0."""
 NUMERATOR = (

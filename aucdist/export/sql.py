@@ -534,7 +534,7 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
     that are numbers already must not be converted to text and back, because SQLite writes only 15 digits.
     """
     words = dict.fromkeys(word.lower() for word in (*ANY_CASE, *spelling.words))
-    # not IN, which DuckDB executes as a join: hundreds of columns would take gigabytes
+    # IN is avoided, because DuckDB executes it as a join, which would take gigabytes for hundreds of columns.
     missing = f"{text('|'.join(['', *words, '']))} LIKE '%|' || LOWER(TRIM(CAST({cell} AS VARCHAR))) || '|%'"
     return case([(missing, "NULL")], f"CAST({cell} AS {kind})")
 

@@ -255,10 +255,10 @@ class Edges(NamedTuple):
 
 
 SEARCH_PLACES = 2048
-"""The number of places of the table from which a search for an edge starts."""
+"""The number of entries of the table that gives the start of the search for an edge."""
 MAX_COMPARED = 8
-"""If a place has more edges, as in columns with long tails, all edges are compared: as vectors, 63 comparisons take a quarter of
-the time of a search whose branches cannot be guessed."""
+"""If an entry of the table has more edges than this, as in columns with long tails, the search compares all edges. The processor
+compares 63 edges as vectors in a quarter of the time of a search whose branches it cannot predict."""
 
 
 def edges_of(edges: np.ndarray) -> Edges:

@@ -23,7 +23,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 PACKAGE = Path(__file__).parents[1]
 MAX_WAIT = 60.0
-"""Seconds after which a process no longer waits for another one to compile a kernel, and compiles it as well."""
+"""The number of seconds for which a process waits for another process to compile a kernel. Then it compiles the kernel itself."""
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -30,7 +30,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 HALF = 32
 LOW_HALF = 0xFFFFFFFF
 ORDER_SIZE = 2 + 8
-"""Two numbers that depend on the length, and one for each of 8 rounds; after 6 rounds short permutations are not yet uniform."""
+"""The number of constants of an order: two that depend on the length, and one for each of 8 rounds. After 6 rounds, short
+permutations are not yet uniform."""
 
 
 def u64(value):

@@ -157,7 +157,7 @@ class Expander(TransformerMixin, BaseEstimator):
     """A scikit-learn transformer that fits a feature map. A subclass has parameters and `fit_blocks`."""
 
     has_groups = False
-    """Whether weights are of single features, or of interactions: see `FittedMap.groups`."""
+    """Whether weights belong to single features or to interactions, see `FittedMap.groups`."""
     allows_missing = False
     map_: FittedMap
 

@@ -51,7 +51,8 @@ TOL = 3e-2
 MAX_PASSES = 60
 """The largest number of passes of its fit."""
 MAX_COMPARED = 200
-"""The largest number of features whose interactions are compared: if there are more, those with the largest spread of a shape."""
+"""The largest number of features whose interactions are compared. If there are more, those whose shapes have the largest spread
+are compared."""
 PRIOR_ROWS = 10.0
 """The number of rows that is added to the weight of each cell."""
 

@@ -24,11 +24,12 @@ from aucdist.parameters import frozen
 
 CONSTANT, ROUNDING = "constant", "rounding"
 BETWEEN = " & "
-"""What stands between the names of two features that interact."""
+"""The separator between the names of two features that interact."""
 ADDS_PREFIX = "adds_"
 """The prefix of the names of contributions in tables that also have scores or columns of the data."""
 MIN_SHARE = 0.005
-"""The share of the training rows from which on a category may be the most favourable one: what few rows say is uncertain."""
+"""The share of the training rows from which a category may be the most favourable one, because few rows give uncertain
+results."""
 MAX_CONTRIBUTIONS = 4096
 """The largest number of columns of contributions in a table that is written with the scores."""
 

@@ -292,7 +292,7 @@ def checked_scores(y: object, scores: object) -> tuple[ndarray, ndarray]:
         )
     check_values("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
     check_values(
-        f"Input y_score contains {'NaN' if np.isnan(scores).any() else 'infinity'}: the score",  # as scikit-learn says it
+        f"Input y_score contains {'NaN' if np.isnan(scores).any() else 'infinity'}: the score",  # the words of scikit-learn
         scores,
         ~np.isfinite(scores),
         "is not finite",

@@ -124,7 +124,7 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
 
 def venn_abers(counts: ScoreCounts, scores: ndarray) -> tuple[ndarray, ndarray]:
     """Return the lower and the upper probability of each score. See `aucdist.metrics.venn_abers_probabilities`."""
-    from scipy.optimize import isotonic_regression  # as above
+    from scipy.optimize import isotonic_regression  # imported here, because it loads SciPy
 
     values, pos, weight = counts.values, counts.pos, _weight(counts)
     if len(values) > MAX_CELLS:  # the cells depend on the scores only, not on the labels

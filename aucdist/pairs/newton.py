@@ -349,7 +349,7 @@ class RowSample:
         n, n_rows, are_anchors = self.n_anchors, len(self.weights), self.cuts.negatives.are_anchors
         self.negatives = slice(0, n) if are_anchors else slice(n, n_rows)
         self.positives = slice(n, n_rows) if are_anchors else slice(0, n)
-        self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
+        self.sign = -1.0 if are_anchors else 1.0  # scores are mirrored if the negatives are anchors
 
     @cached_property
     def matrix(self) -> ndarray:

@@ -127,7 +127,7 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
     groups : dict
         ``groups`` of the object that ``aucdist train --json`` prints.
     """
-    from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
+    from aucdist.metrics.named import find_metric  # imported here, because every command imports this module
 
     if not groups["grouped"]:
         return []
@@ -317,7 +317,7 @@ def search_verdict(search: Json) -> str:
     search : dict
         The object that ``aucdist cv --json`` prints, or ``search`` of a run.
     """
-    from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
+    from aucdist.metrics.named import find_metric  # imported here, because every command imports this module
 
     best, measured = parameters_text(search["best"]), find_metric(search["metric"]).phrase
     score, spread = search["score"], search["interval"]

@@ -74,7 +74,7 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
 }
 """The samplers of MarginMeanClassifier: none; U1 or U2 with the default hyperplane or that of a Gaussian SVM; MWMOTE."""
 SMOTE = "smote"
-"""The sampler before any estimator: it balances the classes."""
+"""The name of the sampler that balances the classes before any estimator."""
 
 SCORE_FIGURES = ("paper", "paper_deviation", "mean", "deviation", "difference", "in_deviations", "rank", "p_value")
 SCORE_COLUMNS = ("measure", "dataset", "system", *SCORE_FIGURES, "verdict", "n_runs", "chosen")

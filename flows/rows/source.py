@@ -32,7 +32,7 @@ MAX_BLOCKS = 2**16
 MAX_GROUPS = 50
 """The largest number of values of a column that defines groups for an audit."""
 OpenedRows = tuple[LazyRows, Schema, str]
-"""The rows of one source, their schema, and the fingerprint of the data."""
+"""The rows of a source, their schema, and the fingerprint of the data."""
 
 
 class RowSource(NamedTuple):

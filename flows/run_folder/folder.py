@@ -300,14 +300,14 @@ def digests() -> dict[str, str]:
 
 SCORES = "scores.parquet"
 DECISION = "decision"
-"""``score`` in ``metrics.json``: the scores are those of the saved model, of which those above 0 are positive. The runs of older
-versions kept X w, without intercepts and spreads."""
+"""The kind of scores that ``score`` in ``metrics.json`` names: scores of the saved model, which are positive for predicted
+positives. Runs of older versions stored X w, without intercepts and spreads."""
 GROUP_PREFIX = "of "
 """The prefix of columns that define groups of test rows."""
 THRESHOLD_ROWS = "threshold.parquet"
 """The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
 OPTIONAL = {"weight": pa.float64(), "group": pa.int64(), "grade": pa.float64(), "cost": pa.float64()}
-"""Columns of the test rows that exist if the rows have such values, which are attributes of `Block`."""
+"""The columns of the test rows that only exist if the rows have such values. They are attributes of `Block`."""
 
 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, ndarray]:

@@ -61,7 +61,7 @@ STAGES = {
 }
 """The stages of a run whose seconds are added up in the results."""
 Bands = list[tuple[ndarray, ndarray]]
-"""The lowest and the highest value in each bin of each shape of a model, of several fits."""
+"""For each shape of a model, the lowest and the highest value in each bin among several fits."""
 
 
 class ClassEvaluation(NamedTuple):

@@ -20,10 +20,10 @@ KEYS = {
 }
 """The keys of warnings of the library; those of other kinds are called ``fit``."""
 MIN_TIED, MANY_TIED = 5, 0.25
-"""A warning is given if so many rows, and this share of the flagged ones, have the lowest score that is flagged."""
+"""There is a warning if at least this many rows, and this share of the flagged rows, have the lowest flagged score."""
 EQUAL_SCORES = "equal-scores-at-threshold"
 MIN_TRIED = 3
-"""The smallest number of values of a parameter of which one can be said to be at the end."""
+"""The smallest number of values that a search has to try before a warning about the end of a grid makes sense."""
 
 
 def run_warnings(fitted: Any) -> list[Json]:

@@ -219,11 +219,11 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
 
 
 Prepare = Callable[[Workers], tuple[TrainTestRows, ModelConfig, Json | None]]
-"""A function that reads the rows of a run. It returns them encoded, the model to fit to them and, where folds chose its
-parameters, what was tried, as ``aucdist cv --json`` prints it."""
+"""A function that prepares the rows of a run. It returns the encoded rows, the model to fit to them, and the search, if folds
+chose the parameters."""
 Opened = tuple[int, Prepare]
-"""The data of a run, opened as far as that takes no workers: how many workers could be busy at a time, and what reads the rows.
-"""
+"""The data of a run, opened as far as possible without workers: how many workers can be busy at a time, and the function that
+reads the rows."""
 
 
 def train(config: TrainConfig, observer: RunObserver, start: str | None = None) -> Json:

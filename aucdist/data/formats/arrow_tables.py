@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder name that Hive uses for a missing value."""
 EXACT_INTEGER = re.compile(r"-?[0-9]{1,15}")
-"""Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
-integers of 32 bits for numbers and others for texts."""
+"""The largest integer up to which every integer is a float64. Other values are read as strings, and then all values of the column
+are strings. pyarrow reads 32-bit integers as numbers and others as strings."""
 MAX_GROWTH = 10_000
-"""How many times the size of its file a table may have in memory. A column that repeats one value a million times takes a few
-bytes in a file; real tables grow less than this."""
+"""The largest size of a table in memory, as a multiple of the size of its file. A column that repeats one value a million times
+takes only a few bytes in a file. Real tables grow less than this."""
 MAX_GROWTH_OF_LARGE = 1000
-"""The same for tables that are large in memory."""
+"""The same limit for tables that are large in memory."""
 
 
 def size_of_texts(table: pa.Table) -> int:

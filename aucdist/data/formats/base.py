@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
 
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
-"""The keys of all formats except shards, which are read as they were written and have their own checksums."""
+"""The keys of all formats except shards. Shards are read as they were written, and have their own checksums."""
 OF_TABLES = UNSHARDED | {"label", "groups", "cost_column", "categorical", "hashed", "missing", "missing_values"}
 OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unknown"}
 """The keys of the formats whose features are columns that a source may choose by name."""

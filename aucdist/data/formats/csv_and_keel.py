@@ -40,7 +40,7 @@ MAX_BYTES_BELOW_HEADER = 2**20
 OF_CELLS = frozenset(
     {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
 )
-"""The keys that say how the lines of a file are written."""
+"""The keys that describe the syntax of the lines of a file."""
 ARFF_ATTRIBUTE = re.compile(
     r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric|string|date)\b.*)""", re.I
 )

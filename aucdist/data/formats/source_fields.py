@@ -41,15 +41,15 @@ MAX_DETECTED = 1000
 MIN_DISTINCT = 50
 """A column with fewer categories is never an identifier. With more, it is one if it has more than half as many as rows."""
 MAX_HASHED = 2**20
-"""Features of one hashed column: their names alone take some hundred MB."""
+"""The largest number of features of one hashed column. Their names alone take some hundred MB."""
 MAX_FEATURES = 2**31 - 1
-"""The kernels count features in 32 bits."""
+"""The largest number of features, because the kernels count features in 32 bits."""
 
 
 FINGERPRINT = "it changes the numbers that are read, and so is part of the fingerprint of the data"
 FINGERPRINT_IF_GIVEN = "the same, but it is newer: it counts where it is given, so that older fingerprints still hold"
 SCORING = "it decides how the cells of any file with the features of a model are read: a model carries it"
-"""What a key of a source is for, beside reading the file; given with its type."""
+"""The purpose of a key of a source besides reading the file. It is an annotation of the key's type."""
 
 FROZEN_MODEL = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 

@@ -17,7 +17,7 @@ from aucdist.data.labels import Labels
 from aucdist.errors import InputError
 
 LAST_INDEX = np.iinfo(np.int32).max - 1
-"""The largest index: one more is the number of features, which is counted in 32 bits as well."""
+"""The largest index of a feature. The number of features is larger by one, and has to fit into 32 bits as well."""
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ AS_PANDAS = (
     "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "None", "n/a",
     "null",
 )  # fmt: skip
-"""Other texts that pandas treats as missing. In text columns the case must match, so `none` is a category."""
+"""Other strings that pandas treats as missing. In columns of strings the case must match, so `none` is a category."""
 NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
 WORDS_OF_LABELS = tuple(word for word in AS_PANDAS if word != "None")
-"""Those that mark a missing label: `None` may be the name of a class."""
+"""The strings that mark a missing label. `None` is not among them, because it may be the name of a class."""
 SPACES = " \u00a0\u202f\u2009"
 ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 """A negative number as accountants write it: (1,234.50)."""
@@ -152,7 +152,7 @@ class Spelling:
         are_numbers = pc.match_substring_regex(texts, number)
         for sign in groups:
             texts = pc.replace_substring(texts, sign, "")
-        none = pa.nulls(1, pa.string())[0]  # for None, pyarrow would load pandas
+        none = pa.nulls(1, pa.string())[0]  # with None, pyarrow would load pandas
         return pc.if_else(are_numbers, pc.replace_substring(texts, self.decimal, "."), none)
 
 

@@ -32,7 +32,7 @@ from aucdist.errors import InputError, shortened
 from aucdist.parameters import frozen
 
 CellLocation = Callable[[int, str], str]
-"""Names the place of a cell, given its row (counted from 0) and its column."""
+"""A function that describes the location of a cell, given its row (counted from 0) and its column."""
 SHOWN_OF_CELL = 40
 VALUES_IN_CACHE = 2**17  # the number of values that fit into the cache of the processor
 

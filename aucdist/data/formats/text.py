@@ -22,9 +22,9 @@ OTHER_FORMATS = {
     b"PK\3\4": "is a workbook: let its name end in .xlsx, or save it as CSV",
     b"\xd0\xcf\x11\xe0": "is a workbook of Excel 2003 or older, which is not read: save it as .xlsx or CSV",
 }
-"""What files are that begin so and have NUL characters, and what to do with them where text is expected."""
+"""The formats of files that contain NUL characters, by the bytes at their beginning, and the remedy if text is expected."""
 BLANKS = r"\s+"
-"""The separator that stands for one or more blanks."""
+"""The separator that stands for one or more spaces."""
 
 
 def not_utf8(text: str) -> str | None:

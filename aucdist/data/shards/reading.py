@@ -32,7 +32,7 @@ from aucdist.errors import InputError
 
 KeptParts = TypeVar("KeptParts", bound=Sequence[Any])
 PlaceOnWorkers = Callable[[Sequence[Any]], Sequence[Any]]
-"""Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
+"""A function that sends small objects to the workers, and returns what a `ParallelMap` accepts in place of each object."""
 
 
 ParallelMap = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]

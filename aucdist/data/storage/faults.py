@@ -26,13 +26,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
-"""How long after the first failure a call is tried again. Nobody should wait long to learn that an address is wrong."""
+"""The number of seconds after the first failure for which a call is repeated. A user should not wait long to learn that an
+address is wrong."""
 LONG_RETRY_SECONDS = 90.0
-"""The same within `long_retries`. No run should be lost because a server was restarted."""
+"""The number of seconds within `long_retries`. A run should not be lost because a server is restarted."""
 
 FIRST_WAIT, MAX_WAIT = 0.1, 5.0
 DISK_FULL_ERRORS = errno.ENOSPC, errno.EDQUOT
-"""Errors of a disk or a quota that is used up."""
+"""The errors that mean that a disk or a quota is full."""
 BUSY_STATUS = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
 

@@ -48,7 +48,7 @@ MIN_BYTES_PER_SECOND = 2**10
 SLOW_START_SECONDS = 60.0
 """The number of seconds during which a transfer may be slower, because connections and disks start slowly."""
 BETWEEN_CHECKS = 5.0
-"""Seconds."""
+"""The number of seconds between two checks."""
 TRUSTED = "if you trust the file, "
 
 
@@ -57,9 +57,9 @@ TRUSTED = "if you trust the file, "
 MAX_SHEET_ROWS = 2**20
 """The largest number of rows of a spreadsheet."""
 ALWAYS_ALLOWED_SPAN = 2**22
-"""The rows times the columns that the cells of a sheet may always span, empty places included."""
+"""The number of rows times columns that the cells of a sheet may always span, including empty cells."""
 MAX_SPAN_PER_CELL = 20
-"""They may span more if this is at most so many places for each cell that is not empty."""
+"""The cells of a sheet may span more if this is at most so many cells for each cell that is not empty."""
 
 
 def total_memory() -> int:

@@ -21,7 +21,7 @@ from aucdist.data.storage.urls import shown
 from aucdist.data.storage.web import CONNECT_SECONDS, READ_SECONDS
 from aucdist.errors import InputError
 
-PART = 16 * 2**20  # of an object, for each of PARTS_AT_ONCE requests; S3 takes 10 000 parts, so 160 GB in one object
+PART = 16 * 2**20  # the bytes of a part; S3 accepts 10 000 parts, so 160 GB in one object
 PARTS_AT_ONCE = 4
 BYTES_AT_ONCE = 2**20
 MAX_LISTED = 10**6
@@ -29,7 +29,7 @@ MAX_LISTED = 10**6
 ALWAYS_ALLOWED_PAGES = 100
 """The number of pages that a listing may always have."""
 MIN_OBJECTS_PER_PAGE = 100
-"""A listing may have more pages if there are so many objects for each of them."""
+"""A listing may have more pages if it has at least this many objects per page."""
 
 
 def s3_options(bucket: str) -> dict[str, Any]:

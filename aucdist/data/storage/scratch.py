@@ -32,9 +32,10 @@ LIMIT = "AUCDIST_SCRATCH_BYTES"
 SHARE_THAT_STAYS_FREE = 0.2
 """The share of the disk that is left free."""
 FILE_BYTES = 2**29
-"""The size of a file after which a new file is started: a file is only removed with its last copy, but few files can be open."""
+"""The size after which a new file is started. A file is only removed with its last copy, but only few files can be open."""
 ALIGNMENT = 64
-"""The alignment of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
+"""The alignment of arrays in a copy, in bytes. It is a cache line of the processor. A copy begins at a page, because a memory map
+has to."""
 
 
 class AnonymousFile:
@@ -43,7 +44,7 @@ class AnonymousFile:
     def __init__(self, folder: Path | None = None):
         self._folder, self._lock = folder, threading.Lock()
         self.end = 0
-        """The bytes that it has."""
+        """The number of bytes of the file."""
 
     @functools.cached_property
     def descriptor(self) -> int:

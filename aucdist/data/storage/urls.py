@@ -21,7 +21,7 @@ from aucdist.errors import InputError, first_line
 
 S3_SCHEMES = ("s3", "s3a")
 FOLDER_SCHEMES = (*S3_SCHEMES, "file", "gs", "gcs", "az", "abfs", "memory", "local")
-"""Stores whose paths may hold ``?`` (in patterns) and ``@`` (before the number of a version)."""
+"""The schemes of URLs whose paths may contain ``?`` (in patterns) and ``@`` (before the number of a version)."""
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 WEB_SCHEMES = ("http", "https")
 URL_IN_TEXT = re.compile(SCHEME.pattern + r"[^\s'\"]*")
@@ -30,10 +30,11 @@ MISTYPED_SECRET = re.compile(r"[^/]+:.*@")
 """The part of a path that may be the password of a URL without its two slashes."""
 SECRET_KEY = re.compile(r"pass|pwd|token|secret|sig|cred|auth|key|odbc_connect", re.IGNORECASE)
 MIN_HIDDEN = 4
-"""Characters from which on a secret is replaced wherever it stands in a text. A text that has a shorter one is left out whole."""
+"""The length from which a secret is replaced wherever it occurs in a text. A text with a shorter secret is left out as a
+whole."""
 
 _whole: dict[str, str] = {}
-"""The whole URL of each numbered one that this process knows."""
+"""The whole URL for each numbered URL that this process knows."""
 _secrets: set[str] = set()
 
 

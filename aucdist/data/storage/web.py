@@ -17,11 +17,11 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
 CONNECT_SECONDS = 3
-"""The timeout until a server accepts a connection. A wrong address should be reported within a minute."""
+"""The number of seconds within which a server has to accept a connection. A wrong address should be reported within a minute."""
 READ_SECONDS = 10
-"""The timeout until a server sends something."""
+"""The number of seconds within which a server has to send something."""
 Received = Callable[[int, int | None], None]
-"""Called with the number of bytes received, and the total if the server states it."""
+"""A function that is called with the number of bytes received, and with the total if the server states it."""
 
 
 def web_options() -> dict[str, Any]:

@@ -338,7 +338,7 @@ def prepare_sampling(
     mean = spreads.sum() / max(n, 1)
     edges = np.cumsum(spreads if mean > 0.0 else np.ones(n))
     edges = np.minimum(edges * (n / edges[-1:]), n)
-    edges[-1:] = n  # by rounding, the last edge may be below n
+    edges[-1:] = n  # rounding can make the last edge smaller than n
     # A row's probability is its spread / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no
     # factor.
     factors = 2.0 * memory.share * n_samples * mean / np.where(spreads > 0.0, spreads, np.inf)
