@@ -181,7 +181,7 @@ def test_the_top_of_the_list_stands_where_the_kept_tables_say() -> None:
     assert f"does not differ significantly from tuned LightGBM on {sums['ties']:.0f} of {n_sets} sets" in SAID
     ours = table[table["system"] == "aucdist auto"]
     leaves = ours["chosen"].str.contains("forest_score").groupby(ours["data"]).mean() > 0.5
-    told = f"on {leaves.sum()} of the {len(leaves)} sets, the model that `auto` chose was itself built from LightGBM's"
+    told = f"On {leaves.sum()} of the {len(leaves)} sets, the model that `auto` chose was itself built from LightGBM's"
     assert told in SAID
     top = pd.read_csv(KEPT / "top.csv")
     (lines,) = top[(top["data"] == "all 20") & (top["system"] == "lightgbm")].to_dict("records")
