@@ -50,12 +50,14 @@ NUMBERED_FILE = re.compile(r"([0-9]{8})\.json")
 """The file of a change, or of a lease."""
 VERSION_URL = re.compile(r"(.+)@([1-9][0-9]{0,7})")
 MODEL_FILE = "model.json"
-"""The file of a model that every version has: it is written last and removed first, so that a version without it is not read."""
+"""The file of a model, which every version has. It is written last and removed first, so that an incomplete version is not
+read."""
 LEASES = "leases"
 RENEWAL_SECONDS = 20.0
-"""Seconds between two renewals."""
+"""The number of seconds between two renewals of a lease."""
 EXPIRY_SECONDS = 300.0
-"""Seconds without a renewal after which a holder counts as dead. Clocks of machines may differ by less."""
+"""The number of seconds without a renewal after which the holder of a lease counts as dead. The clocks of machines may differ by
+less."""
 
 
 @with_config(MORE_KEYS)

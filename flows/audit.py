@@ -32,7 +32,7 @@ from flows.train.config import TrainConfig
 from flows.train.run import train
 
 LEAST_PART = 0.1
-"""A column is counted for an alert if it has at least this share of what the columns add beyond their means."""
+"""The smallest share of a column for which it counts for an alert. It is a share of what the columns add beyond their means."""
 
 
 class AuditConfig(Strict):

@@ -110,7 +110,7 @@ OUR_WORDS = {
     "name one where a pattern such as trained/* matches several",
     "^Option": "the option", " Did you mean '--help'.": "",
 }  # fmt: skip
-"""What errors in arguments say in place of Click's words."""
+"""The words that replace Click's words in errors about arguments."""
 
 
 def _show(error: click.UsageError, file: object = None) -> None:

@@ -51,9 +51,10 @@ RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
 OF_ROWS = ("group", "grade", "cost")
 SAME_SCORES = 1e-9
-"""How much the differences of the scores of two runs vary at most, relative to the scores, if only their thresholds differ."""
+"""The largest variation of the differences between the scores of two runs, relative to the scores, if only their thresholds
+differ."""
 NO_DIFFERENCE = Difference(0.0, 0.0, 0.0, 1.0, 0.95, "same-scores", 0)
-"""The comparison of a metric of ranking where the scores are the same."""
+"""The comparison of a ranking metric if the scores are the same."""
 IGNORED_KEYS = (
     "output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines", "operating_point"
 )  # fmt: skip

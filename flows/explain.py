@@ -34,7 +34,7 @@ COMPARISONS = {
     "rare_in_queue": "of these, the reasons that few rows of the queue share",
 }
 SHARED = 0.2
-"""A reason that this share of the rows of a queue have does not tell them apart."""
+"""The share of the rows of a queue from which a reason does not distinguish them."""
 
 
 class ExplainConfig(UnlabelledRef):

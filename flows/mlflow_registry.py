@@ -25,7 +25,7 @@ MODELS_SCHEME = "models:"
 """The beginning of MLflow's URIs of registered models."""
 REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
 CHAMPION = "champion"
-"""The alias of the version in use, as MLflow's documentation calls it, unless the URI has another."""
+"""The alias of the version in use, unless the URI has another alias. MLflow's documentation uses the same name."""
 TRACKING = "MLFLOW_TRACKING_URI"
 MODEL_FOLDER, REPORT = "aucdist", "report.html"
 DEFAULTS = {
@@ -37,7 +37,7 @@ DEFAULTS = {
 LARGEST_METRIC = 2**1023
 """The largest number that MLflow accepts."""
 MAX_PARAMETER_LENGTH = 500
-"""The length of a parameter's text that every tracking server takes."""
+"""The length of a parameter's text that every tracking server accepts."""
 
 
 @dataclass(frozen=True)

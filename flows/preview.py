@@ -37,7 +37,7 @@ from flows.config.loading import (
 from flows.rows.rows import FeatureEncoding
 
 MAX_CLASSES = 30
-"""The largest number of classes whose columns are examined: those with the most rows."""
+"""The largest number of classes whose columns are examined. If there are more, those with the most rows are."""
 MAX_COLUMNS = 60
 """The largest number of columns that are listed."""
 MAX_FEATURES = 5

@@ -298,7 +298,7 @@ FIGURE_NAMES = {
     "round": "round", "passes": "passes", "primal": "primal", "dual": "dual", "relative_gap": "relative_gap", "tol": "tolerance",
     "done": "tasks_done", "total": "tasks_total", "bytes": "rows_bytes",
 }  # fmt: skip
-"""The names of the figures, by those of the facts of events."""
+"""The names of the figures, by the names of the facts of events."""
 
 
 class MetricsObserver(RunObserver):

@@ -43,7 +43,7 @@ NOT_WORSE_BY = 0.005
 """The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
 IN_USE = "the version in use"
 SURELY = 0.001
-"""The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
+"""The p-value below which chance repetitions of rows cannot explain how many of the test rows the model has seen."""
 
 
 class PromoteConfig(Strict):

@@ -17,7 +17,8 @@ from aucdist.maps.base import LINEAR_CHOICES, Expander, FittedMap, moments_of
 from aucdist.parameters import OneOf, above_0, between, frozen, keyword_parameters
 
 SEED = 2
-"""The seed of the landmarks. It differs from that of the sample from which a fit starts, so that these are other rows."""
+"""The seed of the landmarks. It differs from the seed of the sample that a fit starts from, so that the landmarks are other
+rows."""
 LINEAR_SCALE = 0.1
 """The factor of the standardised features, which are columns in addition to those of the kernel."""
 KERNEL_SCALE = 3.0

@@ -235,7 +235,8 @@ def partial_auc_test(
 
 
 Measured = tuple[float, ndarray, ndarray]
-"""A metric, and what a positive and a negative row at each score add to its error, which is 0 over the rows of a class."""
+"""A metric, and the contributions of a positive and of a negative row at each score to its error. Over the rows of a class, the
+contributions add up to 0."""
 
 
 def flip_influences(

@@ -17,12 +17,13 @@ from aucdist.kernels.float_order import floats_of_keys, ordered_keys
 from aucdist.parameters import check_weights, frozen
 
 Weights = ArrayLike | None
-"""The weight of each row; None where each counts once."""
+"""The weight of each row. None means that each row counts once."""
 MAX_VALUES = 2**20
-"""Distinct scores that counts within bounds hold one by one: 25 MB."""
+"""The largest number of distinct scores that counts of limited size store one by one. They take 25 MB."""
 
 MAX_CELLS = 2**18
-"""Cells that they hold if there are more; at most `MAX_VALUES`, so that cells are always fewer than the scores were."""
+"""The number of cells that these counts store if there are more distinct scores. It is at most `MAX_VALUES`, so that there are
+always fewer cells than there were scores."""
 
 
 @frozen
@@ -254,7 +255,7 @@ class ScoreCounts:
 
 
 HIGHEST = 0x7FEFFFFFFFFFFFFF
-"""The key of the largest finite float; that of the smallest has all bits inverted."""
+"""The key of the largest finite float. The key of the smallest one has all bits inverted."""
 
 
 def _add_equal(values: ndarray, pos: ndarray, neg: ndarray) -> tuple[ndarray, ndarray, ndarray]:

@@ -28,7 +28,7 @@ from aucdist.metrics.ranking import class_counts, cumulative_counts, pr_curve
 from aucdist.parameters import Number, above_0, frozen
 
 COST_COLUMN = "cost_column"
-"""In the place of a number: each row's own cost, which comes with the rows."""
+"""The value that stands for a cost which differs between rows. Each row then comes with its own cost."""
 
 THRESHOLD = Number("that is not NaN, such as a score that threshold_at returns", lambda score: score == score)
 RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)

@@ -15,7 +15,7 @@ from aucdist.parameters import OneOf, above_0, check_weights, frozen
 GroupWeight = Literal["pairs", "groups"]
 
 MAX_PLACES = 2**27
-"""The largest number of ranks: their discounts take a gigabyte."""
+"""The largest number of ranks. The discounts of so many ranks take a gigabyte."""
 
 
 @frozen

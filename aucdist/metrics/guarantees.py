@@ -36,13 +36,14 @@ TEST_STARTS = {1.0: 0.7, 4.0: 0.3}
 What a test has not used up goes on to the next (Wiens, Pharmaceutical Statistics 2, 2003, 211-215). With one start, a false
 positive among the first rows would end the list; more starts cost more if positives are few."""
 STEP = 1.02
-"""By how much the number of flagged rows grows from one test of precision to the next."""
+"""The factor by which the number of flagged rows grows from one test of precision to the next."""
 ODDS = (1.2, 1.5, 2.0, 3.0, 5.0)
 """The alternatives of the test of a guarantee: the odds of a bad row, in units of those that are allowed."""
 LOOKS = 52
-"""The number of batches before which half of the weight of the test is on a change. The other half is on later changes."""
+"""The number of batches within which half of the weight of the test is on a change. The other half is on later changes."""
 ALARM_E_VALUE = 20.0
-"""A guarantee that holds reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
+"""If a guarantee holds, the probability that its e-value ever reaches this value is at most 1 in 20, however often it is
+checked."""
 
 BAD_ROWS: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
     "precision": lambda table: (table["fp"], table["tp"] + table["fp"]),
@@ -50,7 +51,8 @@ BAD_ROWS: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
     "fpr": lambda table: (table["fp"], table["fp"] + table["tn"]),
     "alerts": lambda table: (table["tp"] + table["fp"], sum(table.values())),
 }
-"""The rows that count against a guarantee, and those that it is about, from a table of `aucdist.metrics.decisions.confusion`."""
+"""The numbers of rows that violate a guarantee and of rows that it is about, from a table of
+`aucdist.metrics.decisions.confusion`."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ PARAMETERS = {
     "false_positive": ("what a false positive costs", COST_RANGE),
     "miss": ("what a miss costs", COST_RANGE),
 }
-"""What the parameters of metrics are, and which values they may have."""
+"""The descriptions and the allowed values of the parameters of metrics."""
 
 
 class ScoredGroups(NamedTuple):
@@ -173,20 +173,20 @@ NAMED_METRICS = {
         ),
     )
 }  # fmt: skip
-"""All metrics by their kind; `find_metric` gives those that take parameters their values."""
+"""All metrics by their kind. `find_metric` returns a metric with the values of its parameters."""
 
 WITHIN_GROUPS = tuple(kind for kind, metric in NAMED_METRICS.items() if metric.needs == "groups")
-"""Metrics of the rows of each group; the others are of all rows together."""
+"""The metrics that are computed within groups. All other metrics are computed over all rows together."""
 REPORTED_WITHIN_GROUPS = ("group_auc", "group_ndcg@5", "group_ndcg@10", "group_recall@5", "group_recall@10")
-"""What a report shows of groups, as full names."""
+"""The full names of the metrics within groups that a report shows."""
 OTHER_NAMES = (
     dict.fromkeys(["pr_auc", "auc_pr", "auprc", "aucpr", "ap"], "average_precision")
     | dict.fromkeys(["roc_auc", "auc_roc", "auroc"], "auc")
     | {"cross_entropy": "log_loss"}
 )
-"""What others call some of the metrics, for suggestions."""
+"""Names that other libraries use for some of the metrics, for suggestions."""
 OLD_METRIC_NAMES = {"ndcg": "group_ndcg", "false_alarm": "false_positive"}
-"""Metrics and parameters by their names in 0.4.0, which are still read."""
+"""The names of metrics and parameters in 0.4.0, which are still read."""
 
 
 def find_metric(metric: str, **parameters: float | str | None) -> Metric:

@@ -37,8 +37,8 @@ MIN_INSIDE = 30
 would be 0. Intervals covered 85 to 93 % of the time with 5 to 15 of them, 93 % with 20, and 94 to 96 % with 30."""
 
 FULL_POSITIVES = 80
-"""From this number of positives on, `shrunk_partial_auc` is the partial AUC. It is a fifth of 400 positives, which is
-what each of five folds holds out."""
+"""The number of positives from which `shrunk_partial_auc` is equal to the partial AUC. If there are 400 positives, each of five
+folds holds out as many."""
 
 
 def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:

@@ -15,7 +15,7 @@ from aucdist.metrics.intervals import two_sided_z, wilson
 from aucdist.parameters import Number, OneOf, count, frozen
 
 MIN_PROBABILITY = 1e-15
-"""Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
+"""Probabilities are clipped to [MIN_PROBABILITY, 1 - MIN_PROBABILITY] for the log loss, so that it is always finite."""
 FRACTION = Number("above 0 and below 1", lambda v: 0 < v < 1)
 BINNINGS = OneOf(("quantile", "uniform"))
 

@@ -42,8 +42,8 @@ from aucdist.model.files import DIGESTS, digest_of_model, load_model, model_fold
 from aucdist.model.linear_model import LinearModel
 
 LARGEST_COSTS = b"aucdist.largest_costs_of_classes"
-"""In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
-these costs at most."""
+"""The key in the metadata of a file of scores with the costs of decisions. For each class it has the numbers of rows in the class
+and outside of it, and the largest cost of a wrong decision on such a row."""
 Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
 
 
@@ -233,7 +233,8 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
 PER_CLASS = {"row_id": pa.int64(), "prediction": pa.string()}
-"""The columns that the scores of a model of several classes have in addition to columns such as ``score sports``."""
+"""The columns that the scores of a model of several classes have for each class, in addition to columns such as ``score
+sports``."""
 
 
 @with_config(MORE_KEYS)

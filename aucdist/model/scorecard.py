@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CARD_VERSION = 1
 MAX_POINTS = 2**31
-"""The largest numbers of points and of features whose sums are exact in float64."""
+"""The largest number of points, and of features, for which sums are exact in float64."""
 MAX_BINS = 255
 
 Points = Annotated[int, Field(ge=-MAX_POINTS, le=MAX_POINTS)]

@@ -10,14 +10,14 @@ from numpy import ndarray
 from aucdist.pairs.penalty import L2, Penalty
 
 RIDGE = 1e-12
-"""A share of the mean of the diagonal that is added to the diagonal, because points that nearly coincide make the
-system singular."""
+"""The number that is added to the diagonal, as a share of its mean. Points that nearly coincide would otherwise make the system
+singular."""
 
 IDLE_ROUNDS = 40
 """The number of rounds without weight after which a point is dropped, which bounds the memory."""
 
 FIRST_CAPACITY = 64
-"""The number of gradients that fit into their first array. Its size then doubles each time."""
+"""The number of gradients that fit into the first array. When it is full, its size is doubled."""
 
 MAX_CHANGES = 2_000
 """The largest number of changes of the points that a combination uses. Each round of a fit needs a few."""

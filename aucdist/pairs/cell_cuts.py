@@ -33,11 +33,11 @@ from aucdist.parameters import frozen
 from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
-"""The number of cells. A quarter of them is spread over all anchors, whatever the last cut was."""
+"""The number of cells. A quarter of them is spread over all anchors, independently of the last cut."""
 
 SEARCH_PLACES = 2**16
-"""The size of the table by which scores find their cells. Few of its places have more than one edge, and it fits into
-the cache of a core."""
+"""The number of entries of the table by which the cells of scores are found. Few entries have more than one edge, and the table
+fits into the cache of a core."""
 
 ANCHORS_DRAWN = 20_000
 """The number of anchors that are drawn, by their ids, for the line search and the first edges."""
@@ -162,8 +162,8 @@ class CellCuts(PairCuts):
         edges, cells, scores = self._last
         near = np.zeros(len(edges.at) + 1)
         near[order] = slope_sums[1:-2] + slope_sums[2:-1]
-        # The density of the edges is the cubic root of the product of both classes' weights in the cells. Rows whose kinks lie in
-        # a cell count even if all scores of the cell lie on one side of them, because other edges would change this.
+        # The density of the edges is the cubic root of the product of both classes' weights in the cells. Rows whose kinks lie
+        # in a cell count even if all scores of the cell lie on one side of them, because other edges would change this.
         low = np.concatenate(([np.minimum(edges.at[0], cells.lowest[0])], edges.at))
         high = np.concatenate((edges.at, [np.maximum(edges.at[-1], cells.highest[-1])]))
         density, refined = np.cbrt(near * cells.sums[0] * (high - low)), edges.at[:0]

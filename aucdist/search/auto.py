@@ -28,7 +28,7 @@ from aucdist.search.schedule import FitJob, Setting, race, settings_of_grid
 from aucdist.text import value_text
 
 Features = Json | None
-"""A feature map as `features` of an estimator names it; None for none."""
+"""A feature map in the form of the parameter `features` of an estimator. None means no map."""
 INTERACTIONS = 40
 """The number of interactions of bins."""
 FEW_INTERACTIONS = 10

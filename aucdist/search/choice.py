@@ -30,16 +30,17 @@ CLEAR_SE = 0.5
 """The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
 of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252."""
 MIN_FOLDS = 3
-"""The standard error of a difference over fewer folds is too uncertain: it gets a lower bound."""
+"""The smallest number of folds for a standard error of a difference. With fewer folds it is too uncertain, and gets a lower
+bound."""
 MIN_ERROR_OF_LACK = 0.05
 """This lower bound, as a share of the distance of the best setting from a perfect value. On two folds of a table with 852
 positives, leaves were 0.0001 behind bins with interactions on each fold, and were dropped because both differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
 Setting = Json
-"""A setting: values of parameters."""
+"""The values of some parameters."""
 FoldScore = Json
-"""What a fold says of a setting, see `aucdist.search.fold_scores.score_settings`."""
+"""The result of a setting on a fold, see `aucdist.search.fold_scores.score_settings`."""
 Shares = Mapping[str, Sequence[float]]
 """For each bundle, the sum of the weighted values of its groups and the sum of their weights, both divided by the sum
 of all weights."""

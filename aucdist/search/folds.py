@@ -16,7 +16,7 @@ from aucdist.parameters import frozen
 from aucdist.selection import Partition, partition
 
 MIN_ROWS = 2
-"""A class is left out if it, or the rest, has fewer training rows than this."""
+"""The smallest number of training rows of a class and of all other rows. Other classes are left out."""
 
 
 class Fold(NamedTuple):

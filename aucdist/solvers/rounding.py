@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.parameters import frozen
 
 EPS = float(np.finfo(np.float64).eps)
-"""The distance from 1 to the next number, which is twice the unit roundoff u."""
+"""The distance from 1 to the next larger float64, which is twice the unit roundoff u."""
 
 MAX_CELLS = 256
 """The largest number of cells that a code of one byte can name."""

@@ -19,8 +19,8 @@ from aucdist.kernels.random import hash_ids
 from aucdist.solvers.base import Round, solve
 
 MIN_ROWS_TO_SAMPLE = 100_000
-"""With fewer rows than this, a sample is not worth it: it would be a large part of the rows, or too small for its
-optimum to be near."""
+"""The smallest number of rows for which a fit starts from a sample. With fewer rows, a sample would be a large part of the rows,
+or too small for its optimum to be close."""
 
 SAMPLE_SHARE = 1 / 32
 """The number of rows to draw from each class, as a share of all rows."""
@@ -29,15 +29,15 @@ MAX_ROWS_PER_CLASS = 20_000
 """The largest number of rows to draw from each class."""
 
 MIN_GROUPS = 60
-"""A sample with fewer groups that have pairs is not worth it."""
+"""The smallest number of groups with pairs for which a fit starts from a sample."""
 
 MAX_PASSES = 200
 """The largest number of passes over the sample, which need not be solved exactly."""
 
 SEED = 1
 STREAM = 0x5851F42D4C957F2D
-"""Numbers that draw rows are not those that split them, whatever the seed of a split: training rows have the larger ones of
-these, and a small share of them would be none."""
+"""A number that makes the random numbers that draw rows independent of those that split them, whatever the seed of the split.
+Training rows have the larger random numbers of the split, so a small share of these would be empty."""
 
 IDS_AT_ONCE = 2**14
 """The number of ids that are hashed at once, so that intermediate arrays stay in the cache."""

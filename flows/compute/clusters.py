@@ -43,16 +43,18 @@ from flows.config.data import CacheMode
 from flows.progress import RunObserver
 
 SHARE_FOR_ROWS = 0.5
-"""The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
+"""The share of a worker's memory that rows may take. Dask spills to disk from a share of 0.6, and solvers need some memory,
+too."""
 BLOCKS_WHILE_STREAMING = 4
-"""The blocks in the memory of a streaming thread: the current one, and the next one as a file, decompressed and parsed."""
+"""The number of blocks in the memory of a streaming thread: the current one, and the next one as a file, decompressed and
+parsed."""
 CREDENTIALS = {
     "aws_access_key_id": "AWS_ACCESS_KEY_ID",
     "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
     "aws_session_token": "AWS_SESSION_TOKEN",
     "profile_name": "AWS_PROFILE",
 }
-"""The keys of a block with credentials, and the environment variables that they become."""
+"""The keys of a block with credentials, and the environment variables that they are stored in."""
 REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 
 

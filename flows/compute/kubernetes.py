@@ -31,13 +31,11 @@ OBJECTS = {"group": "kubernetes.dask.org", "version": "v1"}
 CLUSTERS = OBJECTS | {"plural": "daskclusters"}
 TIMEOUTS = (5, 30)  # the seconds to connect and to answer
 UNCOUNTED = "status unknown for quota"
-"""The server's message about a quota until its controller has counted."""
+"""The message of the server about a quota that its controller has not counted yet."""
 QUOTA_PATIENCE = 360.0
-"""How many seconds to wait for it.
-
-The controller looks for new kinds every half minute. A quota that it counted before it knew a kind, as right after the operator
-was installed, is counted again five minutes later, or when it is made again.
-"""
+"""The number of seconds to wait for the controller. It looks for new kinds of objects every half minute. If it counted a quota
+before it knew a kind, for example just after the operator was installed, it counts the quota again after five minutes, or when
+the quota is created again."""
 log = logging.getLogger(__name__)
 
 
@@ -176,7 +174,8 @@ def _user_error(error: Any, namespace: str, where: str) -> Exception:
 POLL_SECONDS = 1.0  # the seconds between two requests
 GONE_SECONDS = 60
 FAULT_SECONDS = 30.0
-"""Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
+"""The number of seconds to wait for faults that may disappear, for example if a run ends and releases its quota, or the operator
+restarts."""
 
 HOPELESS = {
     "InvalidImageName": 0.0,
@@ -184,8 +183,8 @@ HOPELESS = {
     "ImagePullBackOff": 0.0,
     "CreateContainerConfigError": 15.0,
 }
-"""Reasons of a waiting container that a retry cannot correct, and the seconds that they must last: a node may not know a Secret
-of a new pod yet. ErrImagePull may be a registry that is down for a moment."""
+"""The reasons of a waiting container that a retry cannot correct, and the number of seconds that each must last. A node may not
+know the Secret of a new pod yet, and ErrImagePull may mean that a registry is down for a moment."""
 
 
 @contextmanager

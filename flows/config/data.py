@@ -36,7 +36,8 @@ from flows.config.loading import (
 )
 
 CacheMode = Literal["auto", "memory", "stream"]
-"""Whether blocks stay in the workers' memory, are streamed (read or mapped for every pass), or whichever the memory allows."""
+"""Whether blocks stay in the workers' memory, are streamed (read or mapped for every pass), or the memory of the workers
+decides."""
 
 
 class DataRef(Strict):
@@ -265,7 +266,7 @@ def configured_source(config: DataConfig) -> Source:
 
 WILDCARDS = "*?["
 HEAD = 2**16
-"""The number of bytes by which the format of a file without a known suffix is detected."""
+"""The number of bytes from which the format of a file without a known suffix is detected."""
 
 
 def source_from_name(

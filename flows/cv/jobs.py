@@ -28,7 +28,7 @@ from aucdist.search.schedule import FitJob
 from flows.rows.rows import FeatureEncoding, with_classes
 
 CONCURRENT_FITS = 4
-"""The number of fits that share the blocks at a time: while one waits for the network, others compute."""
+"""The number of fits that use the blocks at the same time. While one waits for the network, others compute."""
 JobResults = Iterator[tuple[int, list[FoldScore]]]
 _BLOCKS: dict[str, list[Block]] = {}
 """All rows of the search that this process works for."""

@@ -32,28 +32,29 @@ MAX_TYPING_ERRORS = 50
 """The largest number of different numbers that are written wrongly."""
 MAX_WORD_LENGTH = 100
 MAX_RARE_SHARE = 0.02
-"""The largest share of cells that are no numbers and may all be typing errors."""
+"""The largest share of cells that are not numbers and may all be typing errors."""
 MAX_LEADING_ZEROS = 0.05
-"""If a larger share of the whole numbers begins with 0, they are codes."""
+"""The largest share of integers with a leading zero in a column of numbers. With more, the integers are identifiers."""
 MIN_ROWS_EACH = 1.5
 """The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
 CODES = "if its numbers are codes, list it under `categorical`"
 FREE_TEXT = "free text, of whose words columns can be made"
 MIN_BLANKS = 3
-"""Texts that are all different are free text if they have at least so many blanks on average, and identifiers otherwise."""
+"""The mean number of spaces from which strings that are all different are free text. With fewer spaces, they are identifiers."""
 NEARLY_EMPTY = 0.01
-"""The largest share of cells with a content of a column that is nearly empty."""
+"""The largest share of cells that are not empty in a column that is nearly empty."""
 FAR = 2
-"""A 0 may mark missing values if the next number is more than this multiple of the largest distance of other neighbours."""
+"""A 0 may mark missing values if its distance to the next number is more than this multiple of the largest distance between other
+neighbours."""
 TEST_SHARE = 0.2
 """The share of rows that become test rows if rows have dates."""
 MIN_SPAN_DAYS = {"month": 365, "weekday": 7}
-"""Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
-the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
+"""The number of days that the other rows have to span for a part of a date to become a feature. Otherwise new rows have months or
+weekdays that no training row has, and `aucdist watch` raises an alarm for each batch."""
 MIN_NUMBERS = 3
-"""Questions about numbers are asked if there are this many different ones."""
+"""The number of distinct numbers from which there are questions about a column of numbers."""
 MIN_LATE = 5
-"""The last rows are proposed as test rows if they have this number of each class."""
+"""The number of rows of each class among the last rows from which these are proposed as test rows."""
 PLACEHOLDERS = re.compile(
     r"-{1,3}|\.{1,3}|\*\*?|#|x|n\.a\.?|na\.|n/d|nd|n\.d\.|n/v|k\. ?a\.|none|nil|unknown|missing|not available|not applicable|"
     r"no data|undefined|\\n|#(div/0|value|ref|num)!|\(null\)|\[null\]",
@@ -62,14 +63,15 @@ PLACEHOLDERS = re.compile(
 """Words that stand for a missing number."""
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
-"""A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
+"""A number with other characters around it (>100, 12 cm, 1.99.), or a text without digits. An identifier such as A12 is
+neither."""
 DATE = re.compile(r"\d{1,4}[-./ ]([A-Za-z]{3}|\d{1,2})[-./ ]\d{1,4}([T ].*)?")
 AMOUNT = re.compile(r"[(+-]?[^\w(]{0,3}(?!0\d)\d{1,3}([.,'\s]?\d{3})*([.,]\d+)?[^\w.,]{0,3}")
 """An amount in any style, such as 1.042,21, (1,234.50), € 1 234 or 12.50-."""
 ZERO_CELL = re.compile(r"0[0 :./T-]*")
 YEARS = (1900, 2100)
 UNNAMED = re.compile(r"Unnamed: \d+")
-"""How pandas calls a column without a name, such as an index or stray cells."""
+"""The names that pandas gives to columns without a name, such as an index or stray cells."""
 
 
 @dataclass

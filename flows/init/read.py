@@ -23,15 +23,15 @@ from aucdist.errors import InputError
 MAX_BYTES = 2**24
 MAX_FILES = 64
 MAX_CELLS = 4_000_000
-"""The largest number of cells of an Arrow table that are looked at."""
+"""The largest number of cells of an Arrow table that are read."""
 MAX_ROWS_BELOW = 200
 """The largest number of rows that are compared with the first one to tell values from names."""
 MAX_BYTES_BELOW = 2**18
 """The largest number of bytes of these rows."""
 MAX_LINES = 50
-"""The largest number of lines by which the layout is found."""
+"""The largest number of lines from which the layout is detected."""
 MAX_HEAD_BYTES = 2**18
-"""The largest number of bytes by which the layout is found."""
+"""The largest number of bytes from which the layout is detected."""
 MAX_SKIPPED = 30
 CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")

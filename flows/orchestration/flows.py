@@ -47,9 +47,10 @@ from flows.watch import WatchConfig
 
 DAY = 24 * 3600.0
 ALARM = "aucdist.watch.alarm"
-"""The event of a watch of a batch with alarms. An automation may start `keep-current` by it (see `prefect.yaml`)."""
+"""The event that is emitted if the watch of a batch raises alarms. An automation may start `keep-current` by it (see
+`prefect.yaml`)."""
 KEEP_CURRENT_ALARM = "aucdist.keep-current.alarm"
-"""The event of such a watch within `keep-current`, which must not start itself again."""
+"""The event that is emitted if the watch within `keep-current` raises alarms. It must not start `keep-current` again."""
 
 
 def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

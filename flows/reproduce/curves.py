@@ -62,7 +62,8 @@ CURVE_FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
 CURVE_COLUMNS = ("dataset", "system", *CURVE_FIGURES)
 """The columns of the CSV: when the goal was reached, if it was, and the final state."""
 NEVER = 1e6
-"""Larger than any number of sweeps or seconds: systems that do not reach the goal are compared by the final excess."""
+"""A number that is larger than any number of sweeps or seconds. Systems that do not reach the goal are compared by their final
+excess."""
 
 
 class LearningCurveDataSet(DataSet):
