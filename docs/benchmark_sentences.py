@@ -183,7 +183,10 @@ def of_pairs() -> Sentences:
             f"takes [{shown.min():.2g} to {shown.max():.2g} times](#time-to-a-certificate) as long as logistic regression, on "
             f"{WORDS[shown.index.get_level_values(0).nunique()]} data sets",
         ),
-        ("docs/pages/benchmarks.md", f"`all-pairs` takes {over['kddcup99', 1e-3]:.2g} times as long as logistic regression."),
+        (
+            "docs/pages/benchmarks.md",
+            f"`all-pairs` takes {over['kddcup99', 1e-3]:.2g} times as long as logistic regression.",
+        ),
         ("docs/pages/benchmarks.md", needs),
         ("CHANGELOG.md", needs),
         (

@@ -33,8 +33,9 @@ SHARE, MIN_TPR = at_most_1(), Number("at least 0 and below 1", lambda rate: 0 <=
 MIN_POSITIVES = 50
 MIN_NEGATIVES = 20
 MIN_INSIDE = 30
-"""The same for the positives beyond `min_tpr` that rank above all but the share `max_fpr` of the negatives. Without them the area
-would be 0. Intervals covered 85 to 93 % of the time with 5 to 15 of them, 93 % with 20, and 94 to 96 % with 30."""
+"""The smallest number of positives beyond `min_tpr` that rank above all but the share `max_fpr` of the negatives. Without them
+the area would be 0. Intervals covered the area 85 to 93 % of the time with 5 to 15 of them, 93 % with 20, and 94 to 96 % with
+30."""
 
 FULL_POSITIVES = 80
 """The number of positives from which `shrunk_partial_auc` is equal to the partial AUC. If there are 400 positives, each of five

@@ -22,15 +22,15 @@ N_SHIFTS = 5
 """The number of shifted hinges whose mean is the smoothed hinge. It is odd, so that the middle one is the hinge itself. With 3,
 7, 9 or 15, a fit takes about the same number of passes."""
 N_FINE_SHIFTS = 15
-"""The same if only the highest-scoring negatives count, and few rows are in the band: the mean over their few pairs is not
-smooth. 62 fits with which this was not chosen take 2,757 passes with it, and 3,014 without."""
+"""The number of shifted hinges if only the highest-scoring negatives count and few rows are in the band, because the mean over
+their few pairs is not smooth. 62 fits with which this was not chosen take 2,757 passes with it, and 3,014 without."""
 MAX_ROWS_OF_FINE_SHIFTS = 30_000
 """The largest number of rows in the band for `N_FINE_SHIFTS`. With 3,000, fits take 11 % more passes."""
 
 SLACK_OF_GAP = 0.05
-"""The slack may be this share of the gap."""
+"""The largest slack of a cut, as a share of the gap."""
 MAX_TRIES = 4
-"""At most this many cuts are taken at a point to reach such a slack."""
+"""The largest number of cuts that are taken at a point to reach such a slack."""
 
 
 @frozen

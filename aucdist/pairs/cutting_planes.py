@@ -123,10 +123,10 @@ SEARCH_STEPS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.
 """The steps among which a line search between cuts finds the zero of the derivative, in units of the distance to the target."""
 
 TARGET_TOO_FAR = 0.05
-"""If a line search ends below this share of the way, the target was too far off."""
+"""If a line search ends below this share of the distance to the target, the target was too far away."""
 
 TARGET_TOO_NEAR = 0.3
-"""If a line search ends above this share of the way, the target may be farther off."""
+"""If a line search ends above this share of the distance to the target, the next target may be farther away."""
 
 PATIENCE = 100
 """The number of passes without a bound above 0 after which a fit ends, because its cuts differ only by rounding."""
@@ -298,8 +298,8 @@ class CuttingPlanes:
     def _line_searches(self) -> Iterator[Round]:
         """Yield the round so far, and then compute a cut slightly beyond the end of a line search."""
         cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
-        # If few negatives count, the first cuts are informative only near w. If the minimum is near 0, the bundle's minimiser is
-        # then a thousand times too long, and most passes would be spent on returning from it.
+        # If few negatives count, the first cuts are informative only near w. If the minimum is near 0, the bundle's minimiser
+        # is then a thousand times too long, and most passes would be spent on returning from it.
         mu = self._first_weight() if self.negatives.is_top_only and not cuts.current.w.any() else 0.0
         # Cuts of the unsmoothed hinge work as well here. The cutoff stays soft: with a hard one, a cut says little about the
         # next point, and fits of leaves to 1 % of the negatives took all passes.
@@ -428,7 +428,8 @@ class CuttingPlanes:
         # The sample has its own minimum, so only the change of its derivative is used.
         offset = initial_slope - sample_slope - slope_of_penalty(0.0)
         step = step_to_zero(lambda t: along(t) + slope_of_penalty(t) + offset, initial_slope)
-        # Points beyond the target may lie outside the cone of signs. The cone is convex, so points before the target lie inside.
+        # Points beyond the target may lie outside the cone of signs. The cone is convex, so points before the target lie
+        # inside.
         return step if penalty.signs is None else min(step, 1.0), initial_slope
 
     def accept(self, cut: Cut, *, move_anyway: bool = False, worst: float = np.inf) -> bool:

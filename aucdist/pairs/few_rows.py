@@ -51,12 +51,13 @@ PATIENCE_IN_STEPS = 2
 """The method ends after this many steps without a much smaller gap, because rounding prevents a smaller one."""
 
 GAP_REDUCTION = 0.1
-"""A point is handed over each time the gap is this share of the one before, so that a fit ends at the first that is near enough.
-With 592 rows and 765 columns of bins at lam 1e-4, 24 steps lead to a gap of 3 %, and 35 to the last one."""
+"""The method returns a point each time the gap has fallen to this share of the gap before, so that a fit ends at the first point
+that is close enough. With 592 rows and 765 columns of bins at lam 1e-4, 24 steps lead to a gap of 3 %, and 35 to the last one."""
 
 SHARE_CHOSEN, MIN_CHOSEN = 1.5, 100.0
-"""Where the highest-scoring negatives count, those are chosen that weigh the first multiple of the target plus the second. With
-3 times the target, 11 fits of leaves of page-blocks0 take as many passes, and 16 CPU seconds instead of 10."""
+"""If only the highest-scoring negatives count, negatives are chosen up to a total weight of the first number times the target
+plus the second number. With 3 times the target, 11 fits of leaves of page-blocks0 take as many passes, and 16 CPU seconds instead
+of 10."""
 
 MAX_CHOSEN = 700
 """The largest number of features, if there are fewer of them than rows, and twice the square root of the number of pairs.
@@ -65,16 +66,18 @@ With 1,500, as many of 114 fits converge in 85 CPU seconds in place of 74, and o
 """
 
 REACH = 2.0
-"""Then positives are chosen whose scores are at most this much above all negatives. Active pairs are less than 1 apart."""
+"""Positives are chosen in addition if their scores are at most this much above all negatives. The scores of active pairs differ
+by less than 1."""
 
 ROUNDING = 1e-12
 """The fractions of negatives are reduced by this share, so that rounding does not make them infeasible."""
 
 TO_BORDER = 0.995
-"""A step goes this share of the way to the boundary of the feasible set."""
+"""The share of the distance to the boundary of the feasible set that a step takes."""
 
 MIN_DENSITY, COLUMNS_AT_ONCE = 0.05, 1_000
-"""From this share of values that are not 0 on, this many columns at a time are made dense for the products of rows."""
+"""If the share of values that are not 0 is at least the first number, products of rows are computed from dense columns, as many
+at a time as the second number."""
 
 
 def products_of_rows(X: ndarray | sp.csr_matrix) -> ndarray:

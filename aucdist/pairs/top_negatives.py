@@ -165,7 +165,8 @@ class Cutoff:
 
 
 Ends = tuple[ndarray, ndarray, ndarray]
-"""For each negative how many positives are below the band of its score, how many are below the end of it, and this end."""
+"""For each negative, the number of positives below the band of its score, the number of positives below the end of this band, and
+this end."""
 
 
 class MeanHinge:
@@ -291,7 +292,7 @@ def _fraction(rest: float, weight: float) -> float:
 
 
 Knots = tuple[ndarray, ndarray]
-"""Ascending scores around a cutoff, and the mean hinge of negatives there minus that at the cutoff."""
+"""Ascending scores around a cutoff, and the mean hinge of negatives at these scores minus that at the cutoff."""
 
 
 def smooth_cutoff(

@@ -17,7 +17,8 @@ from aucdist.kernels.compiling import kernel
 
 GEV, LOGIT, PROBIT = 0, 1, 2
 NO_SHAPE = 1e-200
-"""A smaller xi counts as 0: it does not change any t by a unit in the last place, and products with it would lose digits."""
+"""A shape xi that is smaller in size counts as 0. It does not change any t by a unit in the last place, and products with it
+would lose digits."""
 GRID = (0.0, 0.5, 5)
 """The intervals of the table of GEV's calibrated loss for small t: start, width and number."""
 LOG_GRID = (0.875, 1.0, 6)

@@ -48,11 +48,11 @@ LOSSES = ("calibrated", "likelihood")
 MIN_XI = -1.0
 """The smallest shape. Below it the slope of g has no bound."""
 NO_MEAN_XI = 1.0
-"""From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
+"""The shape from which the distribution has no mean, so that the calibrated loss has no minimum."""
 LINK_KINDS = {"gev": (GEV, 1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0), "cloglog": (GEV, -1.0)}
 LINKS = tuple(LINK_KINDS)
 Probabilities = tuple[ndarray, ndarray]
-"""Those of the positive and of the negative class."""
+"""The probabilities of the positive and of the negative class."""
 NO_TABLE = np.zeros((1, DEGREE + 1))
 STEEPEST = {"logit": 0.25, "probit": 1.0 / math.sqrt(2.0 * math.pi)}
 
@@ -357,4 +357,4 @@ def probabilities_of_classes(maps: Sequence[ProbabilityMap], scores: ndarray, ex
 
 
 SavedMap: Any = Annotated[LinkMap | IsotonicMap, Field(discriminator="kind")]
-"""What a map is read as from JSON: `to_json` wrote it."""
+"""The types of the maps that `to_json` writes."""

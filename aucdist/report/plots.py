@@ -16,7 +16,7 @@ Plot = Callable[..., None]
 CurvePoints = tuple[np.ndarray, np.ndarray]
 """Positions along the horizontal and the vertical axis."""
 CURVE_STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
-"""Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
+"""The colour and the line style of each curve, in order. The line styles distinguish curves without colours."""
 MAX_POINTS = 1000
 MAX_MARKS = 40
 """The largest number of points of a line with marks."""

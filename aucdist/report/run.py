@@ -36,12 +36,12 @@ CURVE_POINTS = 80
 TILES = ("Flagged", "Precision", "Recall")
 """The rows of the result that tiles of the page show."""
 RARE_SHARE = 0.1
-"""Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
+"""The share of positive rows below which the average precision says more than the AUC about the rows with the highest scores."""
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "the threshold is the intercept that was fitted",
     "LinkClassifier": "a row is flagged if its probability is above 0.5",
 }
-"""The threshold without an operating point; all other estimators take the largest G-mean."""
+"""The threshold of an estimator without an operating point. All other estimators take the threshold with the largest G-mean."""
 
 
 @dataclass(frozen=True)

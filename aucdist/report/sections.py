@@ -26,12 +26,13 @@ MAX_INTERACTIONS = 8
 FEW_ROWS = 20
 """Steps of a shape with fewer training rows than this are drawn as a thin line."""
 SKEWED = 0.05
-"""If a bin is narrower than this part of the axis, times its share of the rows, all bins get the same width."""
+"""If a bin is narrower than this multiple of the length of the axis times the bin's share of the rows, all bins get the same
+width."""
 Panel = tuple[str, float, Any, list[tuple[Any, float, float]]]
 """Name, spread, first shape, and cells: value, share of the rows, and what it adds to the score. A value is a category,
 "missing", or the two ends of a bin, which are equal if the bin has one training value."""
 DIRECTION_MARKS = {0: ("", ""), 1: ("↗", "may only rise: "), -1: ("↘", "may only fall: ")}
-"""The mark of the direction of a shape, and what its description begins with."""
+"""The mark of the direction of a shape, and the beginning of its description."""
 
 
 def search_section(search: Json) -> Json:

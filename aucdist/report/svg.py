@@ -21,7 +21,7 @@ LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e0
 INK, MUTED, GRID, POS, NEG = LIGHT.values()
 WIDTH, HEIGHT, RIGHT = 360.0, 266.0, 12.0
 SIZE = 10.5
-"""The size of text."""
+"""The size of text in points."""
 LETTER = 0.62 * SIZE
 """The assumed mean width of a letter, with a margin, because only the browser knows the true width."""
 DASHES = {

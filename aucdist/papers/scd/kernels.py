@@ -16,7 +16,7 @@ SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
 N_COLUMNS = 4
 
 PREFETCH_STEPS = 4
-"""How many steps ahead a row is prefetched from memory."""
+"""The number of steps by which a row is fetched early from memory."""
 
 SMALLEST_SCALE = 1e-100
 """A smaller scale is multiplied into the weights, long before it would underflow."""

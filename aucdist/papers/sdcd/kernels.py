@@ -33,7 +33,7 @@ ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
 """The number of a pair and its dual variable; number 0 marks a free slot."""
 
 PREFETCH_STEPS = 8
-"""Rows are fetched this many steps early."""
+"""The number of steps by which rows are fetched early."""
 
 ONES = np.zeros(0)
 """An empty array, which stands for weights that are all 1."""

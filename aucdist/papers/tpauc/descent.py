@@ -50,7 +50,8 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 Direction = Callable[[ndarray], ndarray]
 
 MAX_ERROR = 1e-11
-"""A share of the objective. If rounding may have changed the scores by more, they are computed again."""
+"""The largest change of scores by rounding, as a share of the objective. If rounding may have changed them by more, the scores
+are computed again."""
 
 N_MOVES = 10
 """The number of moves that are remembered. They correct the result of an epoch, which is random and slightly biased

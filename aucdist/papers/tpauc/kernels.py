@@ -22,7 +22,7 @@ from aucdist.kernels.random import below, u64
 from aucdist.kernels.rows import CsrRows, by_kind, is_rows, prefetch_row, row_axpy, row_dot
 
 PREFETCH_STEPS = 4
-"""How many steps ahead a row is prefetched from memory."""
+"""The number of steps by which a row is fetched early from memory."""
 
 SMALLEST_SCALE = 1e-100
 """A smaller scale is multiplied into v, long before it would underflow."""
