@@ -288,6 +288,11 @@ class LinearModel:
 
         For several classes, the names of each class follow one another, such as ``adds_age sports``.
 
+        Returns
+        -------
+        list of str
+            The names.
+
         Raises
         ------
         InputError
