@@ -27,8 +27,17 @@ PICTURES = {
     "watch": (PAGES / "watch.png", 1300, 1480),
 }
 """The file of each picture, and its size."""
-RUNS = {"report": ("page-blocks0", 0.2, 0.01), "report-shapes": ("credit-default", 0.2, 0.05)}
-"""The data set, the share of test rows and the target of the false positive rate."""
+GUIDE = PAGES / "how-to" / "report.md"
+"""The page whose first configuration makes the picture `report`."""
+SHAPES = """
+name: credit-default
+data: {name: credit-default, test: {fraction: 0.2, seed: 0}}
+model:
+  estimator: PairwiseHingeClassifier
+  features: {map: auto, readable: true}
+operating_point: {fpr: 0.05}
+"""
+"""The configuration of the picture `report-shapes`."""
 LEFT_OUT = {
     "report-shapes": """[...document.querySelectorAll("section")].some(
       s => s.querySelector("ol.bars") || (s.remove(), false))"""
@@ -71,13 +80,9 @@ def page_of(name: str) -> Path:
             page.read_text(encoding="utf-8").replace("Watching store", "Watching models/cover"), encoding="utf-8"
         )
         return page.absolute()
-    data, share, fpr = RUNS[name]
-    settings = [
-        f"name={data}", f"data={{name: {data}, test: {{fraction: {share}, seed: 0}}}}",
-        "model.features={map: auto, readable: true}", "model.lam=null",
-        f"operating_point={{fpr: {fpr}}}", "cluster=none",
-    ]  # fmt: skip
-    return Path(str(train(load_train("digits", settings, "runs"), Silent())["run"]), "report.html").absolute()
+    guide = GUIDE.read_text(encoding="utf-8").split("```yaml\n")[1].partition("```")[0]
+    Path("run.yaml").write_text({"report": guide, "report-shapes": SHAPES}[name], encoding="utf-8")
+    return Path(str(train(load_train("run.yaml", [], "runs"), Silent())["run"]), "report.html").absolute()
 
 
 def draw(name: str, profile: Path) -> None:

@@ -22,7 +22,7 @@ from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
 from aucdist.model.files import MODEL_FILE, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import point_rows, render_template
+from aucdist.report.text import point_rows, render_template, warning_texts
 from aucdist.text import certificate_text
 from flows.config.loading import FileOption, FolderArgument, Strict, UrlOption, config_of
 from flows.export import rows_of_run
@@ -104,7 +104,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
         place = (config.output or run).rstrip("/")
         page = render_template(
             Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_verdict(record), about=about,
-            warnings=[entry["text"] for entry in about.get("warnings", ())], record=record, n_pos=about["n_pos"],
+            warnings=warning_texts(about), record=record, n_pos=about["n_pos"],
             test_auc=about["metrics"]["test_auc"],
         )  # fmt: skip
         write_bytes(f"{place}/audit.html", page.encode())

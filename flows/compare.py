@@ -31,6 +31,7 @@ from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.parameters import frozen
 from aucdist.report.comparison import comparison_sentences, decision_lines, render_comparison_page, warnings_of_runs
+from aucdist.report.text import warning_texts
 from aucdist.store import resolve
 from aucdist.text import sentence, value_text
 from flows.config.loading import Cli, Rate, Strict, flattened
@@ -285,7 +286,7 @@ def _about(run: Run) -> Json:
         "estimator": about["estimator"],
         "solver": about["solver"],
         "seconds": about["seconds"]["fit"],
-        "warnings": [entry["text"] for entry in about.get("warnings", ())],  # older runs have none
+        "warnings": warning_texts(about | {"run": shown(run.url)}),
     }
 
 

@@ -7,6 +7,7 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
 from aucdist.report.plots import standalone_svg
 from aucdist.report.svg import GRID, MUTED, NEG, POS
+from aucdist.report.text import warning_texts
 from aucdist.store import read_decisions, read_store, rollback as go_back, split_store_url, stored_version_numbers
 from flows.config.loading import Cli, Strict
 
@@ -121,7 +122,7 @@ def promotion_lines(result: Json) -> list[str]:
         if test["low"] > (margin if result["condition"] == "better" else -margin):
             missed = "as well calibrated: its Brier score is higher"
         lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {missed}")
-    lines += [f"warning: {entry['text']}" for entry in result["warnings"]]
+    lines += [f"warning: {text}" for text in warning_texts(result)]
     if "mlflow" in result:
         lines.append(f"logged as run {result['mlflow']['run']} at {result['mlflow']['server']}")
     if result["removed"]:

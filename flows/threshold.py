@@ -16,7 +16,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.model.files import DIGESTS, PROFILE, load_two_classes, model_content, model_folder
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import point_rows, render_template
+from aucdist.report.text import point_rows, render_template, warning_texts
 from aucdist.store import promote, read_version
 from flows.config.loading import FolderArgument, UrlOption, yaml_text
 from flows.config.model import OperatingPointConfig
@@ -74,6 +74,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
     model = load_two_classes(folder, "another threshold")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     cut, shift, tied, changed = _decide(config, run, about, model, test)
+    about.pop("decisions", None)  # those of the default threshold
     model = model.with_weights(
         intercept=0.0 - cut,
         about=model.about | {"operating_point": config.options, "warnings": changed.get("warnings", [])},
@@ -110,7 +111,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
             title=about["name"],
             sentences=rows,
             run=shown(run),
-            warnings=[entry["text"] for entry in changed.get("warnings", ())],
+            warnings=warning_texts(about | changed),
         ).encode()
         for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():
             write_bytes(f"{made.draft}/{name}", data)

@@ -4,7 +4,8 @@ There is also a check for columns that have the same effect. The checks use the 
 warnings and change nothing.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -55,7 +56,13 @@ those with the smallest numbers."""
 
 
 Warned = tuple[str, str]
-"""A warning: a key, which stays the same in later versions, and a text of one or two sentences."""
+"""A warning: a key, which stays the same in later versions, and a text of one or two sentences. Settings in backticks, such as
+``data.test=...``, are for ``--set``: `aucdist.report.text.warning_texts` makes commands of them."""
+
+
+def without(columns: Sequence[str]) -> str:
+    """Return the setting that leaves columns out."""
+    return f"`data.source.drop={json.dumps(columns, ensure_ascii=False)}`"
 
 
 class Sample(NamedTuple):
@@ -177,7 +184,7 @@ def _revealing_columns(sample: Sample, schema: Schema) -> Iterator[Warned]:
         )
         yield (
             "column-reveals-label",
-            f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.",
+            f"Column {name!r}{reason} only after the label, leave it out with {without([name])}.",
         )
     if (more := len(named) - MAX_NAMED) > 0:
         yield (
@@ -199,13 +206,13 @@ def _doubtful_columns(sample: Sample, schema: Schema) -> Iterator[Warned]:
             yield (
                 "column-numbers-rows",
                 f"Column {name!r} differs in {'nearly ' * (len(distinct) < len(values))}every row and numbers the rows: leave it "
-                f"out with `drop: [{name}]`, because new rows have other numbers.",
+                f"out with {without([name])}, because new rows have other numbers.",
             )
         elif steps <= 1.0:
             yield (
                 "rows-in-order-of-column",
                 f"The rows are in the order of column {name!r}. If it is a time, new rows come later, and a test on random rows "
-                f"may be too good: test on the last rows with `test: {{time: {name}, last: 0.2}}`.",
+                f"may be too good: test on the last rows with `data.test={{time: {json.dumps(name)}, last: 0.2}}`.",
             )
         if said := missing_value_warning(distinct):
             yield "number-for-missing", f"Column {name!r} {said}."
@@ -243,7 +250,8 @@ def collinear(sample: Sample, schema: Schema) -> Iterator[Warned]:
             "collinear-columns",
             f"{counted(len(pairs), 'pair')} of columns {'has' if len(pairs) == 1 else 'have'} features that are equal or nearly "
             f"so (absolute correlation above {COLLINEAR}): {shown}{', and others' * (len(pairs) > MAX_PAIRS)}. Weights, shapes "
-            "and reasons divide one effect between them: to read these, leave one of each pair out with `drop`.",
+            "and reasons divide one effect between them: to read these, leave one of each pair out with "
+            f"{without(sorted({second for _, second in pairs[:MAX_PAIRS]}))}.",
         )
 
 
@@ -261,8 +269,9 @@ def date_warnings(train: Sample, test: Sample, schema: Schema) -> Iterator[Warne
             yield (
                 "dates-split-at-random",
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
-                f"is trained on earlier rows only. Test on the last rows with `test: {{time: {name}, last: 0.2}}`, and choose "
-                f"with `folds: {{time: {name}.days}}` in `aucdist cv`.",
+                f"is trained on earlier rows only. Test on the last rows with `data.test={{time: {json.dumps(name)}, last: "
+                f"0.2}}`, and choose settings with `folds={{time: {json.dumps(f'{name}.days')}}}; grid={{lam: [1e-2, 1e-3, "
+                "1e-4]}`.",
             )
 
 
@@ -293,7 +302,7 @@ def leak_warnings(train: Blocks, test: Blocks | None, schema: Schema, *, known: 
             "test-rows-in-training",
             f"{100 * known / checked:.3g} % of the test rows that were compared with the training rows have the same features as "
             f"a training row ({known:,} of {checked:,}). If they are copies of one case, choose settings with "
-            "`folds: {duplicates: together}` in `aucdist cv`, and test on other cases.",
+            "`folds={duplicates: together}; grid={lam: [1e-2, 1e-3, 1e-4]}`, and test on other cases.",
         )
     yield from collinear(sample, schema)
 

@@ -26,9 +26,6 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     `_scores_without_intercept`. `WithSolver` describes its parameters.
     """
 
-    of_pairs = False
-    """Whether the objective is a mean over pairs, or else over rows."""
-
     def fit(
         self,
         X: Any,

@@ -79,7 +79,6 @@ class RankingClassifier(LinearClassifier):
 class PairRankingClassifier(RankingClassifier):
     """A linear classifier whose objective is a mean over pairs, which may be within groups or of rows with grades."""
 
-    of_pairs = True
     group_weight: str | None = None
     grade_weight: str | None = None
     monotone: Any = None

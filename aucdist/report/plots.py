@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import pr_band, pr_curve, roc_band, roc_curve
@@ -18,8 +17,6 @@ CurvePoints = tuple[np.ndarray, np.ndarray]
 CURVE_STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """The colour and the line style of each curve, in order. The line styles distinguish curves without colours."""
 MAX_POINTS = 1000
-MAX_MARKS = 40
-"""The largest number of points of a line with marks."""
 N_BINS = 60
 RARE_SHARE = 0.05
 """Below this share of positives, a reliability diagram has log axes, because linear axes would show only one corner."""
@@ -226,18 +223,6 @@ def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label
     """Plot a vertical line from the lower to the upper end at each x."""
     ends = np.column_stack([low, high, np.full(len(x), np.nan)])
     axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
-
-
-def objective(axes: Any, history: pd.DataFrame) -> None:
-    """Plot the primal and the dual value against passes. The area between them is the gap."""
-    x, primal, dual = history[["passes", "primal", "dual"]].to_numpy(dtype=float, na_value=np.nan).T
-    known = np.isfinite(primal) & np.isfinite(dual)
-    axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
-    for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "lower bound", NEG, "--")):
-        points = np.isfinite(values)
-        marks = "o" if len(x) <= MAX_MARKS else ""
-        axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
-    axes.set(xlabel="Passes", ylabel="Objective", ylim=(0, None))
 
 
 def share_of_positives(counts: ScoreCounts) -> float:

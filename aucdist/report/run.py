@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from aucdist.errors import Json
 from aucdist.metrics import decisions, ranking
@@ -16,15 +15,16 @@ from aucdist.report import plots
 from aucdist.report.plots import share_of_positives
 from aucdist.report.sections import search_section
 from aucdist.report.text import (
-    SET_ON,
-    difference_sentence,
+    baseline_tests,
+    best_baselines,
+    decision_rows,
     directions_text,
     group_rows,
     objectives_text,
     operating_points_text,
-    point_rows,
     render_template,
     search_verdict,
+    warning_texts,
 )
 from aucdist.text import auc_text, certificate_text, count_text, number_text, proved_excess, rounded_up_text
 
@@ -33,15 +33,8 @@ SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The shares of flagged rows in the table of thresholds."""
 MISTAKES = 12
 CURVE_POINTS = 80
-TILES = ("Flagged", "Precision", "Recall")
-"""The rows of the result that tiles of the page show."""
-RARE_SHARE = 0.1
-"""The share of positive rows below which the average precision says more than the AUC about the rows with the highest scores."""
-DEFAULT_THRESHOLDS = {
-    "HingeClassifier": "the threshold is the intercept that was fitted",
-    "LinkClassifier": "a row is flagged if its probability is above 0.5",
-}
-"""The threshold of an estimator without an operating point. All other estimators take the threshold with the largest G-mean."""
+TILES = ("R-precision", "Flagged", "Precision", "Recall")
+"""The rows of the result that tiles of the page, or the section about decisions, show."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +54,17 @@ class Report:
         one. None stands for counts that do not exist: without test rows, or if one of the two sides has no rows.
     cost : sequence of tuple (str, str)
         Label and value of each cost of the run.
-    command : str
-        The command that runs the configuration again.
     interval : Estimate or None
         For two classes, the confidence interval of the AUC of the test rows, or else of the training rows. None if the rows are
         weighted.
     threshold : float
         For two classes, the threshold of X w. The scores of the model are X w - threshold, so they are positive above it.
-    history : DataFrame or None
-        For two classes, one row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual`` and ``relative_gap``.
     weights : sequence of tuple (str, float)
         For two classes, the feature names and their weights in any order. The page shows the largest.
     probabilities : ScoreCounts or None
         For two classes, the probabilities of the test rows, or else of the training rows, if the model has probabilities.
     xi : float or None
         For two classes, the shape parameter of a GEV link.
-    of_pairs : bool
-        For two classes, whether the objective is a mean over pairs rather than over rows.
     additive : dict or None
         For two classes, the result of `aucdist.report.sections.additive_section` for a model of binned features. The page shows
         it in place of the weights.
@@ -94,14 +81,11 @@ class Report:
     config: str
     classes: Sequence[tuple[ScoreCounts, ScoreCounts | None]]
     cost: Sequence[tuple[str, str]] = ()
-    command: str = "aucdist train"
     interval: Estimate | None = None
     threshold: float = 0.0
-    history: pd.DataFrame | None = None
     weights: Sequence[tuple[str, float]] = ()
     probabilities: ScoreCounts | None = None
     xi: float | None = None
-    of_pairs: bool = True
     additive: Json | None = None
     map_name: str | None = None
     max_fpr: float | None = None
@@ -125,7 +109,7 @@ def render_run_page(report: Report) -> str:
         report=report,
         run=report.run,
         search=search and search_section(search),
-        warnings=[entry["text"] for entry in report.run["warnings"]],
+        warnings=warning_texts(report.run),
         **values,
     )
 
@@ -154,10 +138,20 @@ def _two_classes(report: Report) -> Json:
             ),
             "losses": losses,
         }
+    results = dict(decision_rows(run))
+    sentences = [
+        *((label, text) for label, text in results.items() if label not in TILES),
+        *(group_rows(run["groups"]) if "groups" in run else []),
+        ("Other models", " ".join(baseline_tests(run))),
+        ("What to try", _advice(report)),
+        ("Directions", directions_text(run["free"]) if "free" in run else ""),
+    ]
     return {
         "which": rows,
-        "sentences": _verdict_of_two(report, shown, rows),
-        "population": _population_text(report),
+        "sentences": [row for row in sentences if row[1]],
+        "flagged": results["Flagged"],
+        "highest": results.get("R-precision", "").partition(": ")[2],
+        "r_precision": decisions.recall_at_k(shown, shown.n_pos),
         "area": ranking.auc(shown),
         "error": (error := ranking.auc_error(shown)) and rounded_up_text(error),
         "train_area": ranking.auc(train),
@@ -174,55 +168,11 @@ def _two_classes(report: Report) -> Json:
     }
 
 
-def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str) -> list[tuple[str, str]]:
-    """Return the main results of a run of two classes as pairs of a label and sentences."""
-    run, (compared, advice) = report.run, _beside_baselines(report, rows)
-    sentences = [
-        ("Other models", compared),
-        ("What to try", advice),
-        ("Directions", directions_text(run["free"]) if "free" in run else ""),
-    ]
-    if groups := run.get("groups", {}):
-        sentences[:0] = group_rows(groups)[::-1]
-    if point := run.get("operating_point"):
-        sentences[:0] = [row for row in point_rows(point, run.get("baselines", ())) if row[0] not in TILES]
-    else:
-        set_on = SET_ON[run.get("threshold_rows", {}).get("rows", "training")]
-        threshold = DEFAULT_THRESHOLDS.get(run["estimator"], f"the threshold has the largest G-mean on {set_on}")
-        how = (
-            f"No operating point was given, so {threshold}. To choose the threshold by alerts, by costs or by the precision, set "
-            "`operating_point`, such as `{alerts: 0.01}`."
-        )
-        sentences.insert(0, ("Threshold", how))
-        share, n_pos = share_of_positives(shown), shown.n_pos
-        # rows without weights and groups
-        if share < RARE_SHARE and n_pos > 1 and report.interval and not groups.get("grouped"):
-            sentences.insert(
-                0,
-                (
-                    "Highest scores",
-                    f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
-                    f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive.",
-                ),
-            )
-    return [row for row in sentences if row[1]]
-
-
-def _beside_baselines(report: Report, rows: str) -> tuple[str, str]:
-    """Compare the model with the best baseline by both metrics, and say what to try if a baseline is better."""
-    compared, better, grid, advice = [], False, [], ""
-    tested = [other for other in report.run.get("baselines", ()) if other["differences"]]
-    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
-        best = max(tested, key=lambda other: other[key])
-        test = best["differences"][key]
-        better |= test["low"] > 0
-        compared.append(
-            difference_sentence(
-                f"{rows} {metric}", (best["name"], "this model"), test, significant=test["low"] * test["high"] > 0
-            )
-        )
-    if not better:
-        return " ".join(compared), ""
+def _advice(report: Report) -> str:
+    """Return what to try if a baseline is significantly better."""
+    if not any(test["low"] > 0 for *_, test in best_baselines(report.run)):
+        return ""
+    grid, advice = [], ""
     if report.map_name is None or (report.additive and not report.additive["interactions"]):
         grid.append(f"features: [{report.map_name or 'null'}, {{map: bins, interactions: 10}}]")
     if "lam" not in report.run.get("search", {}).get("best", {}):
@@ -232,28 +182,12 @@ def _beside_baselines(report: Report, rows: str) -> tuple[str, str]:
         command = f"aucdist cv {config} --set metric=average_precision --set 'grid={{{', '.join(grid)}}}'"
         advice = f"To look for a better model that can still be read, run `{command}`. "
     # The configuration has a value of lam. While it is there, no other value would be tried.
-    command = f"{report.command} {config} --set model.features=auto --set model.lam=null"
-    advice += f"If nobody has to read it, take what ranks best: run `{command}`, which also tries trees."
-    return " ".join(compared), advice
-
-
-def _population_text(report: Report) -> str:
-    """Describe the rows or pairs over which the objective is a mean."""
-    train, _ = report.classes[0]
-    pos, neg = train.rows_pos, train.rows_neg
-    if (groups := report.run.get("groups")) and report.of_pairs:
-        graded = "rows with different grades" if groups["graded"] else "a positive and a negative row"
-        return f"over all pairs of {graded}" + (
-            f" of one of {groups['with_pairs']:,} groups" if groups["grouped"] else ""
-        )
-    return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
+    command = f"{report.run['command']} {config} --set model.features=auto --set model.lam=null"
+    return f"{advice}If nobody has to read it, take what ranks best: run `{command}`, which also tries trees."
 
 
 def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     """Return the SVG of each figure that the data allow."""
-    assert report.history is not None
-    passes = report.history["passes"].to_numpy(float)
-    history = report.history.iloc[plots.thin(passes, passes)]
     curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
     point = report.run.get("operating_point")
     train, test = report.classes[0]
@@ -284,13 +218,6 @@ def _pictures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
             lambda axes: plots.score_distributions(axes, shown, report.threshold),
         ),
     }
-    if np.isfinite(pd.to_numeric(history["primal"])).any():
-        certificate = f"The objective is {certificate_text(report.run['certificate'])}."
-        figures["objective"] = (
-            "Objective and lower bound against passes",
-            certificate,
-            lambda axes: plots.objective(axes, history),
-        )
     return {name: plots.inline_svg(name, *parts) for name, parts in figures.items()}
 
 

@@ -6,7 +6,9 @@ A page is one self-contained HTML file, without scripts and external resources.
 import functools
 import math
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,11 @@ GUARANTEES = {
     "alerts": ("share of alerts", "most"),
 }
 """The rates that may have a target or a guarantee: the name of each, and whether it has to be at least or at most so large."""
+DEFAULT_THRESHOLDS = {
+    "HingeClassifier": "the threshold is the intercept that was fitted",
+    "LinkClassifier": "a row is flagged if its probability is above 0.5",
+}
+"""The threshold of an estimator without an operating point. All other estimators take the threshold with the largest G-mean."""
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
@@ -60,12 +67,11 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     passes = f"{number_text(run['passes'], 6)} pass{'es' * (run['passes'] != 1)}"
     n_rows = counted(run["n_samples"], "row")
     if classes is None:
-        certificate, point, n_rows = run["certificate"], run.get("operating_point"), _rows_text(run, "n")
-        baselines = run.get("baselines", ())
-        others = "; ".join(
-            f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}"
-            for row in baselines
-        )
+        certificate, n_rows = run["certificate"], _rows_text(run, "n")
+        others = [
+            f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}."
+            for row in run.get("baselines", ())
+        ]
         rows = [
             ("Test data", _rows_text(run, "n_test") if "n_test_pos" in run else None),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
@@ -75,9 +81,9 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
                     metrics.get("test_average_precision"), metrics.get("test_average_precision_interval")
                 ),
             ),
-            ("Other models", others),
+            ("Other models", " ".join([*others, *baseline_tests(run)])),
             *(group_rows(run["groups"]) if "groups" in run else []),
-            *(point_rows(point, baselines) if point else []),
+            *decision_rows(run),
             ("Train AUC", auc_text(metrics["train_auc"])),
             (
                 "Objective",
@@ -104,9 +110,27 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
         ("Training data", f"{n_rows}, {counted(run['n_features'], 'feature')}"),
         *rows,
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
-        *(("Warning", entry["text"]) for entry in run.get("warnings", ())),
+        *(("Warning", text) for text in warning_texts(run)),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def warning_texts(run: Json) -> list[str]:
+    """Return the warnings of a run, with commands in place of the settings that they advise.
+
+    Parameters
+    ----------
+    run : dict
+        The object that ``aucdist train --json`` prints.
+    """
+    config = shlex.quote(f"{run['run']}/config.yaml")
+
+    def as_command(match: re.Match[str]) -> str:
+        settings = " ".join(f"--set {shlex.quote(setting)}" for setting in match[1].split("; "))
+        command = "aucdist cv" if "grid" in settings else run.get("command", "aucdist train")
+        return f"`{command} {config} {settings}`"
+
+    return [re.sub("`((?:data|folds|grid)[.=][^`]+)`", as_command, entry["text"]) for entry in run.get("warnings", ())]
 
 
 def _rows_text(run: Json, part: str) -> str:
@@ -218,32 +242,60 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     )
 
 
+def decision_rows(run: Json) -> list[tuple[str, str]]:
+    """Return (label, text) for the threshold of a run of two classes.
+
+    Parameters
+    ----------
+    run : dict
+        The object that ``aucdist train --json`` prints.
+    """
+    if point := run.get("operating_point"):
+        return point_rows(point, run.get("baselines", ()))
+    point = run["decisions"]
+    how = DEFAULT_THRESHOLDS.get(
+        run["estimator"], f"the threshold has the largest G-mean on {SET_ON[set_on_of(point)]}"
+    )
+    command = f"aucdist threshold {shlex.quote(run['run'])} --alerts 0.01"
+    text = f"No target was given, so {how}. To set another threshold without another fit, run `{command}`"
+    text += ", but new rows may miss the target, because the fit has seen these rows" * (set_on_of(point) == "training")
+    return [*point_rows(point, run.get("baselines", ())), ("Threshold", f"{text}.")]
+
+
 def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, str]]:
     """Return labels and texts about a threshold: its result, how it was set, and other models with the same number of alerts.
+
+    Without a target, models are compared by as many rows as there are positive ones.
 
     Parameters
     ----------
     point : dict
-        ``operating_point`` of the object that ``aucdist train --json`` prints. Its target may be empty, as with the default
-        threshold.
+        ``operating_point`` of the object that ``aucdist train --json`` prints, or ``decisions``, whose target is empty.
     baselines : sequence of dict, default=()
         The baselines of the run.
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
     flagged = f"{share} of the {rows} rows"
-    right = missed = others = costs = ""
+    right = missed = others = costs = highest = ""
     if "n_pos" in point:  # The rows have no weights, and the run was made by this version.
-        n_alerts, n_pos = point["n_alerts"], point["n_pos"]
+        k, n_pos = point["n_alerts"], point["n_pos"]
         n_right = round(point["recall"]["value"] * n_pos)
         a_day = f", {number_text(point['alerts_per_day'])} a day" if "alerts_per_day" in point else ""
-        flagged = f"{n_alerts:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})"
-        right = f": {n_right:,} of the {counted(n_alerts, 'flagged row')} {'is' if 1 in (n_right, n_alerts) else 'are'} positive"
+        flagged = f"{k:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})"
+        right = f": {n_right:,} of the {counted(k, 'flagged row')} {'is' if 1 in (n_right, k) else 'are'} positive"
         n_missed = n_pos - n_right
         missed = (
             f": {n_missed:,} of {counted(n_pos, 'positive row')} {'is' if 1 in (n_missed, n_pos) else 'are'} missed"
         )
-        if n_alerts and baselines:
-            others = f"With {counted(n_alerts, 'alert')} each, this model finds {counted(n_right, 'positive row')}"
+        if "r_precision" in point:
+            k, n_right = n_pos, round(point["r_precision"] * n_pos)
+            highest = (
+                f"{percent_text(point['r_precision'])}: {n_right:,} of the {counted(k, f'{rows} row')} with the highest scores "
+                f"{'is' if 1 in (n_right, k) else 'are'} positive. This is the precision of as many rows as there are positive "
+                f"ones. A random order would have {percent_text(n_pos / point['n_rows'])}."
+            )
+        if k and baselines:
+            others = f"With {counted(k, 'alert')} each, this model finds {counted(n_right, 'positive row')}"
             for row in baselines:
                 name, n_found = row["name"], round(row["rates"]["recall"] * n_pos)
                 others += f". {name[0].upper()}{name[1:]} finds {n_found:,}, which is {_more_text(n_found - n_right)}"
@@ -260,6 +312,7 @@ def point_rows(point: Json, baselines: Sequence[Json] = ()) -> list[tuple[str, s
             f"flagging none would cost {without}."
         )
     described = {
+        "R-precision": highest,
         "Flagged": f"{flagged}.",
         "Precision": f"{_rate_text(point['precision'])}{right}." if point["alerts"]["value"] else "",
         "Recall": f"{_rate_text(point['recall'])}{missed}.",
@@ -354,16 +407,25 @@ def directions_text(free: Json) -> str:
         ``objective``, ``train_auc`` and ``test_auc`` (or None) of a fit without constraints, and ``monotone`` with the same
         values of the model.
     """
-    monotone = free["monotone"]
-    less = 100.0 * (1.0 - free["objective"] / monotone["objective"]) if monotone["objective"] > 0.0 else 0.0
-    by = f" ({number_text(less, 2)} % less)" if less > 0.0 else ""
     key, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
-    areas = monotone[key], free[key]  # both get the same decimals
-    return (
-        f"With monotonic constraints the objective is {number_text(monotone['objective'], 5)} and the {rows} AUC is "
-        f"{auc_text(*areas)}. Without them the objective is {number_text(free['objective'], 5)}{by} and the AUC is "
-        f"{auc_text(*areas[::-1])}."
-    )
+    areas = free["monotone"][key], free[key]  # both get the same decimals
+    return f"With monotonic constraints, the {rows} AUC is {auc_text(*areas)}. Without them, it is {auc_text(*areas[::-1])}."
+
+
+def baseline_tests(run: Json) -> list[str]:
+    """Describe in a sentence each, for AUC and average precision, whether the model or the best baseline is higher."""
+    return [
+        difference_sentence(f"test {metric}", (name, "this model"), test, significant=test["low"] * test["high"] > 0)
+        for metric, name, test in best_baselines(run)
+    ]
+
+
+def best_baselines(run: Json) -> Iterator[tuple[str, str, Json]]:
+    """Yield for AUC and average precision the name of the best baseline, and how much higher it is than the model."""
+    tested = [row for row in run.get("baselines", ()) if row["differences"]]
+    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
+        best = max(tested, key=itemgetter(key))
+        yield metric, best["name"], best["differences"][key]
 
 
 def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str = "", *, significant: bool) -> str:

@@ -33,7 +33,7 @@ from flows.run_folder.folder import (
 from flows.run_folder.results import FittedRun, ScoredTestRows, details_of
 
 
-def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) -> None:
+def publish(fitted: FittedRun, result: Json, folder: RunFolder) -> None:
     """Write all files of a run folder, then publish it as a whole.
 
     Parameters
@@ -44,8 +44,6 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
         The results, as returned by `flows.run_folder.results.run_result`.
     folder : RunFolder
         The folder to write to.
-    command : str
-        The command that runs the configuration again.
     """
     config, draft, rows, point = to_yaml(fitted.config), folder.draft, fitted.rows, fitted.config.operating_point
     contents = [
@@ -85,7 +83,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     result = result | details_of(fitted)
     for name, text in (
         (CONFIG, config),
-        ("report.html", render_run_page(report_of(fitted, result, config, command))),
+        ("report.html", render_run_page(report_of(fitted, result, config))),
         (METRICS, json_text(result)),
     ):
         (draft / name).write_text(text, encoding="utf-8")
@@ -113,7 +111,7 @@ def scores_table(test: ScoredTestRows, classes: tuple[str, ...], named_groups: M
     return pa.table(columns | dict(zip(score_columns(classes), test.scores.T, strict=True)))
 
 
-def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
+def report_of(fitted: FittedRun, result: Json, config: str) -> Report:
     """Return the content of the report.
 
     `result` is the content of ``metrics.json``, and `config` is the configuration in YAML.
@@ -126,7 +124,6 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         data=facts_of(rows) | {"test rows with the features of a training row": fitted.profile.test_known or None},
         config=config,
         cost=cost_of(fitted),
-        command=command,
         classes=[(class_evaluation.train, class_evaluation.test) for class_evaluation in fitted.evaluation.classes],
     )
     if rows.schema.classes:
@@ -151,11 +148,9 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         report,
         interval=class_evaluation.interval,
         threshold=estimator.raw_threshold,
-        history=estimator.history_,
         weights=list(zip(names, estimator.coef_[0].tolist(), strict=True)),
         probabilities=probabilities,
         xi=getattr(estimator, "xi_", None),
-        of_pairs=estimator.of_pairs,
         additive=additive,
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=trained_max_fpr(estimator, class_evaluation.train.n_neg),
@@ -163,12 +158,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
 
 
 def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
-    """Return the costs of a run for the report: the time of each stage, passes over the rows, memory, and where it ran."""
-    cluster = fitted.config.cluster
-    where = {
-        "none": "this process",
-        "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
-    }
+    """Return the costs of a run for the report: the time of each stage, passes over the rows, and memory."""
     cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
     cost += [
         ("Passes of the fit", f"{fitted.estimator.n_passes_:,}"),
@@ -176,7 +166,7 @@ def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
     ]
     if fitted.search is not None:
         cost.append(("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
-    return [*cost, ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})"))]
+    return cost
 
 
 def facts_of(rows: TrainTestRows) -> Json:

@@ -278,6 +278,7 @@ def run_result(fitted: FittedRun, run: str) -> Json:
             "certificate": only["certificate"],
             "groups": fitted.evaluation.groups,
             "operating_point": only.get("operating_point"),
+            "decisions": only.get("decisions"),
             "baselines": _baselines(fitted) or None,
         }
     result["passes"] = estimator.n_passes_
@@ -297,9 +298,9 @@ def _limits(interval: Any) -> list[float] | None:
 def _baselines(fitted: FittedRun) -> list[Json]:
     """Return the metrics of the baselines on the test rows, and how they differ from those of the model.
 
-    ``rates`` are the recall and the precision if a baseline flags as many rows as the model. ``differences`` (baseline minus
-    model) are those of the AUC, of the average precision and of this recall. They are not tested if rows are weighted, or if
-    there are fewer than two rows of a class.
+    ``rates`` are the recall and the precision if a baseline flags as many rows as the model. Without an operating point, it flags
+    as many rows as are positive. ``differences`` (baseline minus model) are those of the AUC, of the average precision and of
+    this recall. They are not tested if rows are weighted, or if there are fewer than two rows of a class.
     """
     (evaluation,), scored = fitted.evaluation.classes, fitted.evaluation.test
     if scored is None or evaluation.test is None:
@@ -307,13 +308,14 @@ def _baselines(fitted: FittedRun) -> list[Json]:
     rows = scored.table.to_pandas().assign(score=scored.scores[:, 0]).sort_values("row_id")
     y, model_scores = rows[["y", "score"]].to_numpy().T
     table, results = confusion(evaluation.test, fitted.estimator.raw_threshold), []
-    flagged = table["tp"] + table["fp"]
-    at_flagged = {"recall": recall_at_k, "precision": precision_at_k}
+    k = table["tp"] + table["fn" if fitted.config.operating_point is None else "fp"]
+    at_k = {"recall": recall_at_k, "precision": precision_at_k}
     for name, scores, seconds in fitted.baselines:
         counts, differences = table_counts(rows.assign(score=scores)), {}
         if not counts.weighted and min(counts.rows_pos, counts.rows_neg) > 1:
-            ranks, positives = np.argsort(np.argsort(-scores, kind="stable")), np.ones(counts.rows_pos)
-            missed = [column[y > 0] for column in (model_scores <= 0, ranks >= flagged)]
+            positives = np.ones(counts.rows_pos)
+            orders = (np.argsort(-column, kind="stable") for column in (model_scores, scores))
+            missed = [np.argsort(order)[y > 0] >= k for order in orders]
             differences = {
                 "test_auc": asdict(auc_test(y, scores, model_scores)),
                 "average_precision": asdict(average_precision_difference(y, scores, model_scores)),
@@ -324,7 +326,7 @@ def _baselines(fitted: FittedRun) -> list[Json]:
                 "name": name,
                 "test_auc": auc(counts),
                 "average_precision": average_precision(counts),
-                "rates": {key: rate(counts, flagged) if flagged else 0.0 for key, rate in at_flagged.items()},
+                "rates": {key: rate(counts, k) if k else 0.0 for key, rate in at_k.items()},
                 "differences": differences,
                 "seconds": seconds,
             }
@@ -357,13 +359,14 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         "certificate": model.certificate_.as_dict(),
         "passes": model.n_passes_,
     }
-    if fitted.config.operating_point is None:
-        return result
+    target = fitted.config.operating_point
     # The rates at the threshold are those on the test rows, or else on the training rows. Weighted rows have no intervals.
-    requirement, threshold = fitted.config.operating_point.options, model.raw_threshold
+    requirement, threshold = {} if target is None else target.options, model.raw_threshold
     which, counts = measured.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
     point |= threshold_origin(fitted.evaluation.set_on, measured.threshold_counts, measured.guarantee)
+    if target is None and not counts.weighted:
+        point["r_precision"] = recall_at_k(counts, counts.rows_pos)
     if (costs := measured.costs) is not None:
         point["expected_cost"] = {
             "value": costs.mean(threshold),
@@ -380,7 +383,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
                 "interval": _limits(DecisionCosts.of(positive, wrong, row_costs).interval()),
                 "without_model": min(mean_cost(each, row_costs, None) for each in (positive, ~positive)),
             }
-    return result | {"operating_point": point}
+    return result | {"decisions" if target is None else "operating_point": point}
 
 
 def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str, per_day: float | None) -> Json:

@@ -1,6 +1,8 @@
 """The warnings of a run, which are reasons to doubt its results. They are determined once, when the results are known."""
 
+import json
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
 from aucdist.data.labels import listed
@@ -40,7 +42,9 @@ def run_warnings(fitted: Any) -> list[Json]:
         known = {text for _, text in messages}
         columns = [*described.decisions, *(("column-in-question", text) for text in described.notes)]
         messages += [(key, said) for key, text in columns if (said := sentence(text)) not in known]
-    return [{"key": key, "text": text} for key, text in messages]
+    # a setting replaces the columns that the configuration leaves out
+    dropped = "".join(f"{json.dumps(name, ensure_ascii=False)}, " for name in fitted.rows.source.drop or ())
+    return [{"key": key, "text": text.replace("drop=[", f"drop=[{dropped}")} for key, text in messages]
 
 
 def _of_results(fitted: Any) -> Iterator[Warned]:
@@ -55,7 +59,7 @@ def _of_results(fitted: Any) -> Iterator[Warned]:
         yield (
             "no-test-rows",
             "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep "
-            "rows back with `data.test`.",
+            "rows back with `data.test={fraction: 0.2, seed: 0}`.",
         )
     elif absent := [name for name, row in classes.items() if row.test is None]:
         yield (
@@ -68,16 +72,20 @@ def _of_results(fitted: Any) -> Iterator[Warned]:
             "auc-may-be-chance",
             f"The interval of the AUC{of_classes} includes 0.5: these rows do not show that the ranking is better than chance.",
         )
-    if names:
-        return
-    interval, (rows, counts) = classes[""].interval, classes[""].reported
-    if interval and search.get("metric") == "auc" and interval.high < (search["interval"] or [0])[0]:
-        later = getattr(fitted.config.data.test, "time", None)
+    rows = "training" if evaluation.test is None else "test"
+    intervals = [row.interval for row in classes.values() if row.interval]
+    highest = fmean([interval.high for interval in intervals] or [1.0])
+    if search.get("metric") == "auc" and highest < (search["interval"] or [0])[0]:
+        later, value = getattr(fitted.config.data.test, "time", None), fmean(interval.value for interval in intervals)
         yield (
             "test-below-search",
-            f"The AUC of the {rows} rows ({interval.value:.3f}) is far below the AUC of the search ({search['score']:.3f}). "
+            f"The {'mean ' * bool(names)}AUC of the {rows} rows ({value:.3f}) is far below the {'mean ' * bool(names)}AUC of the "
+            f"search ({search['score']:.3f}). "
             f"{'The test rows are later than those of the folds: expect' if later else 'Expect'} the value of the {rows} rows.",
         )
+    if names:
+        return
+    rows, counts = classes[""].reported
     if fitted.config.operating_point and (tied := tied_text(counts, fitted.estimator.raw_threshold, rows)):
         yield EQUAL_SCORES, tied
 
@@ -116,8 +124,10 @@ def choice_at_end(search: Json) -> Iterator[Warned]:
         which, further, beside = ("smallest", "smaller", 1) if value == tried[0] else ("largest", "larger", -2)
         # The difference is NaN if the neighbouring value was dropped after some folds, because it was worse on them.
         if not errors_behind(folds[tried[beside]], folds[value], find_metric(search["metric"])) <= CLEAR_SE:
+            ratio = value / (tried[beside] or 1.0)
+            more = ", ".join(number_text(value * ratio**k) for k in range(3))
             yield (
                 "choice-at-end-of-grid",
-                f"The best {name} is the {which} value tried ({number_text(value)}), and the next one was clearly worse. Try "
-                f"{further} values in the `grid` of `aucdist cv`.",
+                f"The best {name}, {number_text(value)}, is the {which} value tried, and the next one was clearly worse. Try "
+                f"{further} values with `grid.{name}=[{more}]`.",
             )

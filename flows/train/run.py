@@ -300,9 +300,8 @@ def fit_and_publish(
         observer.note(unfinished)
     described = config._described
     if described:
-        decisions = (text for _, text in described.decisions)
         warned = described.warnings('leave it out with --set "data.source.drop=[{}]"')
-        for text in (*decisions, *warned, described.of_positive()):
+        for text in (*warned, described.of_positive()):
             observer.note(text)
     with s3_as_configured(config, observer), run_folder(config.output, name) as folder:
         if described:
@@ -330,8 +329,8 @@ def fit_and_publish(
                 if attempt == attempts:
                     raise
                 observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
-        result = run_result(fitted, folder.url)
-        stages("publish", publish, fitted, result, folder, command)
+        result = run_result(fitted, folder.url) | {"command": command}
+        stages("publish", publish, fitted, result, folder)
         if checkpoints is not None:
             checkpoints.remove()
     return result, fitted.search

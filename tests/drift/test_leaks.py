@@ -123,7 +123,7 @@ def test_columns_that_give_the_label_away() -> None:
     said = texts(column_warnings(sample(columns), described))
     assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
     assert "tells the classes apart without an error" in said[0]
-    assert "drop: [copy]" in said[0]
+    assert 'data.source.drop=["copy"]' in said[0]
     assert "has an AUC of 0.99" in said[3]
 
 
@@ -154,7 +154,7 @@ def test_a_failure_mode_is_named() -> None:
         f"Column 'k': of {n} rows with the value heat, {n} are positive",
         f"Column 'wear': of {n} rows with its largest value, {n} are positive",
     ]
-    assert said[1].endswith("leave it out with `drop: [wear]`.")
+    assert said[1].endswith('leave it out with `data.source.drop=["wear"]`.')
 
 
 def test_noise_is_not_named() -> None:

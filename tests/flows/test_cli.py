@@ -27,7 +27,13 @@ CONTRACT = {
     "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list, "test_average_precision": float,
                 "test_average_precision_interval": list},
     "certificate": {"primal": float, "dual": float, "relative_gap": float, "status": str, "rounding": float, "slack": float},
-    "passes": int, "warnings": list, "seconds": {"data": float, "fit": float, "evaluate": float},
+    "decisions": {
+        "target": dict, "threshold": float, "rows": str, "recall": {"value": float, "interval": list},
+        "fpr": {"value": float, "interval": list}, "precision": {"value": float, "interval": list},
+        "alerts": {"value": float, "interval": list}, "n_alerts": int, "n_rows": int, "n_pos": int, "set_on": str,
+        "out_of_fold": bool, "r_precision": float,
+    },
+    "passes": int, "warnings": list, "seconds": {"data": float, "fit": float, "evaluate": float}, "command": str,
 }  # fmt: skip
 
 

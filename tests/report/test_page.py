@@ -9,20 +9,20 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from aucdist.data.dataset import Schema
 from aucdist.errors import InputError
 from aucdist.maps.explain import Additive, InteractionShape, Shape
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import recall_at_k
 from aucdist.metrics.ranking import auc_interval
 from aucdist.report.comparison import comparison_sentences, p_text, render_comparison_page
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section, cells_of, search_section
 from aucdist.report.text import search_verdict
-from aucdist.text import count_text
+from flows.run_folder.results import point_of
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
 
@@ -34,14 +34,6 @@ def scores(n_pos: int, n_neg: int, shift: float = 1.5, weight: float | None = No
     return ScoreCounts.from_scores(y, values, None if weight is None else np.full(len(y), weight))
 
 
-def history(n: int) -> pd.DataFrame:
-    k = np.arange(1, n + 1)
-    primal, dual = 0.2 + np.exp(-k / 5), 0.2 - np.exp(-k / 4)
-    gap = (primal - dual) / primal
-    columns = {"round": k, "passes": 2 * k, "seconds": k / 10, "primal": primal, "dual": dual, "relative_gap": gap}
-    return pd.DataFrame(columns)
-
-
 @pytest.fixture(scope="module")
 def report() -> Report:
     run = {
@@ -49,22 +41,32 @@ def report() -> Report:
         "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "n_samples": 3000, "n_features": 3,
         "n_pos": 600, "n_neg": 2400, "metrics": {"train_auc": 0.85, "test_auc": 0.85, "test_auc_interval": [0.8, 0.9]},
         "certificate": {"primal": 0.2, "dual": 0.1999, "relative_gap": 5e-4, "status": "converged"},
-        "passes": 40, "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1}, "warnings": [],
+        "passes": 40, "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1}, "warnings": [], "command": "aucdist train",
     }  # fmt: skip
     card = {"name": "demo", "training rows": 3000, "positive class": "a", "note": None}
-    return Report(
-        run=run, data=card, config="lam: 0.001\n", history=history(20),
+    return with_decisions(Report(
+        run=run, data=card, config="lam: 0.001\n",
         classes=[(scores(400, 1600), scores(200, 800, seed=1))], threshold=0.75,
         weights=[("age", 0.5), ("height", -2.0), ("unused", 0.0)],
         cost=[("Passes of the fit", "40")],
-    )  # fmt: skip
+    ))  # fmt: skip
+
+
+def with_decisions(report: Report, set_on: str = "training") -> Report:
+    """Return the report with the results at its threshold, as a run without a target has them."""
+    ((train, test),) = report.classes
+    shown, rows = (train, "training") if test is None else (test, "test")
+    point = point_of(shown, report.threshold, {}, rows, None) | {"set_on": set_on}
+    if not shown.weighted:
+        point["r_precision"] = recall_at_k(shown, shown.n_pos)
+    return replace(report, run=report.run | {"decisions": point})
 
 
 def with_test(report: Report, test: ScoreCounts | None) -> Report:
     """Return the report of other test rows."""
     with warnings.catch_warnings(action="ignore"):
         interval = None if test is None or test.weighted else auc_interval(test)
-    return replace(report, classes=[(report.classes[0][0], test)], interval=interval)
+    return with_decisions(replace(report, classes=[(report.classes[0][0], test)], interval=interval))
 
 
 def with_search(report: Report, search: dict) -> Report:
@@ -129,7 +131,7 @@ def test_ids_are_unique_and_every_reference_has_its_target(page):
 
 def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
     figures = [attrs for tag, attrs in Tags(page).seen if tag == "svg"]
-    assert len(figures) == 5
+    assert len(figures) == 4
     assert all(attrs["role"] == "img" and attrs["aria-labelledby"] for attrs in figures)
     drawn = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
     assert not re.search(r"#[0-9a-f]{6}\b", drawn)
@@ -153,19 +155,15 @@ def test_the_same_report_gives_the_same_page(report, page):
 )
 def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, estimator, said):
     page = render_run_page(replace(report, run=report.run | {"estimator": estimator}))
-    assert f"No operating point was given, so {said}" in text_of(page)
+    assert f"No target was given, so {said}" in text_of(page)
 
 
-def test_the_page_says_on_which_rows_aucdist_threshold_sets_another_threshold(report, page):
-    assert "aucdist threshold" not in text_of(page)  # nothing is kept
-    of_rows = {
-        "training": "changes the threshold without another fit, but it uses the scores of the training rows, so",
-        "out_of_fold": "changes the threshold without another fit.",
-    }
-    for rows, said in of_rows.items():
-        kept = replace(report, run=report.run | {"threshold_rows": {"rows": rows}})
-        assert f"aucdist threshold {said}" in text_of(render_run_page(kept))
-    assert "has the largest G-mean on out-of-fold scores of the training rows: each" in text_of(render_run_page(kept))
+def test_the_page_says_how_another_threshold_is_set_and_on_which_rows(report, page):
+    command = "To set another threshold without another fit, run aucdist threshold r1 --alerts 0.01"
+    assert f"{command} , but new rows may miss the target, because the fit has seen these rows." in text_of(page)
+    kept = text_of(render_run_page(with_decisions(report, "out_of_fold")))
+    assert f"{command} ." in kept
+    assert "has the largest G-mean on out-of-fold scores of the training rows: each" in kept
 
 
 def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
@@ -186,7 +184,8 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     order = [
         "Test AUC",
         "In this share of all pairs of a positive and a negative row, the positive one has the higher score.",
-        "Threshold No operating",
+        "R-precision",
+        "Threshold No target",
         "ROC curve",
     ]
     assert sorted(order, key=text.index) == order
@@ -208,15 +207,6 @@ def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
     assert "of the link" not in text_of(render_run_page(replace(report, probabilities=counts)))
 
 
-def test_what_the_certificate_is_over(report, page):
-    train, _ = report.classes[0]
-    n_pos, n_neg = train.rows_pos, train.rows_neg
-    assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(page)
-    of_rows = text_of(render_run_page(replace(report, of_pairs=False)))
-    assert f"over all {count_text(n_pos * n_neg)} pairs" not in of_rows
-    assert f"over all {count_text(n_pos + n_neg)} rows" in of_rows
-
-
 def test_the_average_precision_has_its_interval(report):
     run = report.run | {"metrics": report.run["metrics"] | {"test_average_precision_interval": [0.40123, 0.6]}}
     shown = text_of(render_run_page(replace(report, run=run)))
@@ -233,7 +223,7 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     false = int(test.neg[test.values > 0.75].sum())
     expected = [("right", caught), ("wrong", 200 - caught), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
-    assert f"{(caught + false) / 10:.1f}\u00a0% of the test rows have a score above the threshold" in page
+    assert f"Flagged: {caught + false} of 1,000 test rows ({(caught + false) / 10:.1f} %)." in page
     for rate in (caught / 200, caught / (caught + false)):
         assert f"{100 * rate:.1f}\u00a0%" in page
 
@@ -258,7 +248,11 @@ def test_a_baseline_that_ranks_significantly_better_is_a_reason_to_look_on(repor
     other = baseline(0.7, 0.6, test_auc=auc, average_precision=average_precision)
     text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [other]})))
     assert "Best other model 0.6000 The average precision of LightGBM. Its AUC is 0.7000." in text
-    assert re.search(r"this model 0\.\d{4} 0\.\d{4} \d+\.\d % \d+\.\d % LightGBM 0\.7000 0\.6000 12\.3 % 45\.6 %", text)
+    assert re.search(r"R-precision this model 0\.\d{4} 0\.\d{4} \d+\.\d % LightGBM 0\.7000 0\.6000 12\.3 % ", text)
+    aimed = text_of(render_run_page(replace(report, run=report.run | {"baselines": [other], "operating_point": POINT})))
+    assert re.search(
+        r"Precision this model 0\.\d{4} 0\.\d{4} \d+\.\d % \d+\.\d % LightGBM 0\.7000 0\.6000 12\.3 % 45\.6 %", aimed
+    )
     said = {
         UP: "{} of LightGBM is higher than that of this model by 0.02 (95 % interval 0.01 to 0.03).",
         UNSURE: "{} of LightGBM is higher than that of this model by 0.02, but not significantly (95 % interval -0.01 to 0.05).",
@@ -276,7 +270,8 @@ def test_a_baseline_that_ranks_significantly_better_is_a_reason_to_look_on(repor
 
 def test_baselines_of_weighted_rows_are_not_tested(report):
     other = baseline(0.999, 0.999) | {"rates": {"recall": None, "precision": None}}
-    text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [other]})))
+    weighted = with_test(report, scores(200, 800, weight=0.5))
+    text = text_of(render_run_page(replace(weighted, run=weighted.run | {"baselines": [other]})))
     assert "LightGBM 0.9990 0.9990" in text
     assert "of LightGBM is higher" not in text
 
@@ -293,45 +288,48 @@ def test_where_positives_are_rare_a_baseline_with_more_precision_is_a_reason_to_
     assert "To look for a better model" in text
 
 
-def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_first(report):
+def test_without_a_target_the_top_of_the_list_is_a_tile_and_the_default_threshold_is_not(report):
     y, values = np.where(np.arange(1000) < 20, 1, -1), np.zeros(1000)
     values[:15], values[20:25] = 2.0, 1.0  # five negatives are among the twenty highest scores
     test = ScoreCounts.from_scores(y, values, None)
     page = render_run_page(with_test(report, test)).replace("\u00a0", " ")
-    first, second = re.findall("<div><dt>(.*)</dt><dd>(.*)</dd></div>", page)[:2]
-    assert first == (
-        "Highest scores",
-        "20 test rows are positive. Among the 20 rows with the highest scores, 15 are positive.",
-    )
-    assert second == (
-        "Threshold",
-        "No operating point was given, so the threshold has the largest G-mean on the training rows, which the fit has seen. To "
-        "choose the threshold by alerts, by costs or by the precision, set <code>operating_point</code>, such as "
-        "<code>{alerts: 0.01}</code>.",
-    )
-    weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))
-    assert "rows with the highest scores" not in render_run_page(with_test(report, weighted))
-    assert "rows with the highest scores" not in render_run_page(report)
+    tiles, rest = text_of(page).split("Threshold No target", 1)
+    assert (
+        "R-precision 75.0 % 15 of the 20 test rows with the highest scores are positive. This is the precision of as many rows "
+        "as there are positive ones. A random order would have 2.0 %."
+    ) in tiles
+    for name in ("Recall", "Precision ", "Alerts"):
+        assert name not in tiles
+    assert "Flagged: 20 of 1,000 test rows (2.0 %)." in rest.split("Decisions")[1]
+    weighted = text_of(render_run_page(with_test(report, ScoreCounts.from_scores(y, values, np.full(1000, 2.0)))))
+    aimed = text_of(render_run_page(replace(report, run=report.run | {"operating_point": POINT})))
+    for text in (weighted, aimed):
+        assert "with the highest scores" not in text
+        assert " Recall " in text.split("Decisions")[0]
 
 
-def test_without_an_alert_the_precision_is_undefined_and_one_positive_row_is_not_a_list(report):
+def test_without_an_alert_the_precision_is_undefined(report):
     y, values = np.where(np.arange(100) < 1, 1, -1), np.zeros(100)
-    rows = replace(with_test(report, ScoreCounts.from_scores(y, values, None)), threshold=1.0)
+    rows = with_decisions(replace(with_test(report, ScoreCounts.from_scores(y, values, None)), threshold=1.0))
+    aimed = text_of(render_run_page(replace(rows, run=rows.run | {"operating_point": POINT})))
+    assert "Precision undefined no test row is flagged Alerts 0 " in aimed
     text = text_of(render_run_page(rows))
-    assert "Precision undefined no test row is flagged Alerts 0 " in text
+    assert "0 of the 1 test row with the highest scores is positive." in text
+    assert "Flagged: 0 of 100 test rows (0.0 %)." in text
     assert "Precision undefined Balanced accuracy 50.0 %" in text.replace("\u00a0", " ")
     assert "undefined" in text.split("Other thresholds")[1].split("Ranking")[0]
     assert "0 of 0 alerts" not in text
-    assert "rows with the highest scores" not in text
 
 
-def test_a_tile_has_the_alerts(report, page):
+def test_a_tile_has_the_alerts(report):
     _, test = report.classes[0]
     above = test.values > 0.75
     caught, false = int(test.pos[above].sum()), int(test.neg[above].sum())
+    page = render_run_page(replace(report, run=report.run | {"operating_point": POINT}))
     for said in (
         f"; {200 - caught} of 200 positive test rows are missed Precision ",
         f"; {false} of {caught + false} alerts are false Alerts {caught + false} ",
+        f" {(caught + false) / 10:.1f} % of the test rows have a score above the threshold",
     ):
         assert said in text_of(page)
 
@@ -370,10 +368,17 @@ def test_hostile_text_is_escaped_everywhere(report):
 
 def test_warnings_come_first(report):
     certificate = {"primal": 0.2, "dual": -1.0, "relative_gap": 6.0, "status": "max-passes"}
-    entry = {"key": "few", "text": "Choose by `folds: {duplicates: together}`, not by <b>"}
-    run = report.run | {"certificate": certificate, "warnings": [entry]}
-    page = render_run_page(replace(with_test(report, None), run=run))
-    assert "<li>Choose by <code>folds: {duplicates: together}</code>, not by &lt;b&gt;</li>" in page
+    entry = {
+        "key": "few",
+        "text": "Choose by `folds={duplicates: together}; grid={lam: [1, 2]}`, `data.test=x y` or `a=b`, not <b>",
+    }
+    untested = with_test(report, None)
+    page = render_run_page(replace(untested, run=untested.run | {"certificate": certificate, "warnings": [entry]}))
+    said = re.search(r"<li>(Choose.*?)</li>", page)[1].replace("&#39;", "'")
+    assert said == (
+        "Choose by <code>aucdist cv r1/config.yaml --set 'folds={duplicates: together}' --set 'grid={lam: [1, 2]}'</code>, "
+        "<code>aucdist train r1/config.yaml --set 'data.test=x y'</code> or <code>a=b</code>, not &lt;b&gt;"
+    )
     head = text_of(page)[: text_of(page).index("Ranking")]
     for expected in ("Before you rely on this run", "Training AUC"):
         assert expected in head
@@ -385,24 +390,6 @@ def test_weighted_rows_have_no_interval_and_no_band(report):
     assert "no interval for weighted rows" in text
     assert "95 % band" not in text
     assert "Weight per bar" in text
-
-
-@pytest.mark.parametrize(
-    "rounds",
-    [
-        history(0),
-        history(1),
-        history(5).assign(dual=None, relative_gap=None),
-        history(5).assign(primal=np.nan, dual=np.nan, relative_gap=np.nan),
-        history(30).assign(dual=-np.inf, relative_gap=np.inf),
-        history(5).assign(primal=0.0, dual=0.0, relative_gap=0.0),
-        history(80).assign(primal=lambda h: 1e-4 + np.exp(-h["round"])),
-    ],
-    ids=["none", "one", "no dual", "nothing known", "infinite", "zero", "steep"],
-)
-def test_any_history_can_be_drawn(report, rounds):
-    text = text_of(render_run_page(replace(report, history=rounds)))
-    assert ("No history was recorded" in text) == (not np.isfinite(pd.to_numeric(rounds["primal"])).any())
 
 
 @pytest.mark.parametrize(
@@ -425,7 +412,7 @@ def test_one_class_is_refused(report):
 
 def test_a_page_of_many_rows_and_rounds_stays_small(report):
     big = replace(
-        report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]),
+        report,
         classes=[(scores(5_000, 60_000), scores(2_000, 40_000, seed=3))],
         weights=[(f"feature {i}", i / 7) for i in range(20_000)],
     )  # fmt: skip
@@ -525,7 +512,7 @@ def test_a_search_over_one_parameter_is_drawn(report):
         "The search compared 3 settings by 5-fold cross-validation, repeated 2 times, stratified by class.",
         "which is slightly optimistic",
         "AUC against lam",
-        "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
+        "aucdist train",
     ):
         assert expected in text
     assert text.count("chosen") >= 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import CLIPPED, WINDOW, Browser
-from test_page import NAMES, PATH, history, pair, report, row, scores, search, with_search  # noqa: F401  # the fixture
+from test_page import NAMES, PATH, pair, report, row, scores, search, with_search  # noqa: F401  # the fixture
 
 from aucdist.report.comparison import render_comparison_page
 from aucdist.report.run import Report, render_run_page
@@ -140,7 +140,7 @@ TABLES = """
 def test_the_page_in_chromium(chromium: Browser, tmp_path: Path, report) -> None:  # noqa: F811
     probabilities = scores(200, 800).mapped(lambda v: 1 / (1 + 2.7**-v))
     page = tmp_path / "report.html"
-    whole = replace(with_search(report, search(PATH)), probabilities=probabilities, history=history(30))
+    whole = replace(with_search(report, search(PATH)), probabilities=probabilities)
     page.write_text(render_run_page(whole), encoding="utf-8")
     for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):
         chromium.open(page, width=width, dark=dark)

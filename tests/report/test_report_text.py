@@ -25,9 +25,14 @@ from aucdist.text import (
 RUN = {
     "run": "a9a-1", "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "n_samples": 48_842, "n_features": 123,
     "n_pos": 11_687, "n_neg": 37_155, "n_test_pos": 35, "n_test_neg": 325,
-    "passes": 23, "seconds": {"data": 0.412, "fit": 1.1634, "evaluate": 0.0531},
+    "passes": 23, "command": "aucdist train", "seconds": {"data": 0.412, "fit": 1.1634, "evaluate": 0.0531},
     "metrics": {"train_auc": 0.90531, "test_auc": 0.902177, "test_auc_interval": [0.8971, 0.90699],
                 "test_average_precision": 0.7451, "test_average_precision_interval": [0.73211, 0.7578]},
+    "decisions": {
+        "target": {}, "threshold": 0.0, "rows": "test", "set_on": "out_of_fold", "n_alerts": 50, "n_rows": 360, "n_pos": 35,
+        "recall": {"value": 30 / 35, "interval": None}, "precision": {"value": 0.6, "interval": None},
+        "fpr": {"value": 20 / 325, "interval": None}, "alerts": {"value": 50 / 360, "interval": None}, "r_precision": 0.8,
+    },
     "certificate": {"primal": 0.238123456, "dual": 0.23794, "relative_gap": 7.7e-4, "status": "converged"},
 }  # fmt: skip
 
@@ -40,6 +45,20 @@ def test_summary_of_a_run():
         ("Test data", "360 rows, 35 positive (9.7 %)"),
         ("Test AUC", "0.9022 (95 % interval 0.8971 to 0.9070)"),
         ("Test average precision", "0.7451 (95 % interval 0.7321 to 0.7578)"),
+        (
+            "R-precision",
+            "80.0 %: 28 of the 35 test rows with the highest scores are positive. This is the precision of as many rows as there "
+            "are positive ones. A random order would have 9.7 %.",
+        ),
+        ("Flagged", "50 of 360 test rows (13.9 %)."),
+        ("Precision", "60.0 %: 30 of the 50 flagged rows are positive."),
+        ("Recall", "85.7 %: 5 of 35 positive rows are missed."),
+        (
+            "Threshold",
+            "No target was given, so the threshold has the largest G-mean on out-of-fold scores of the training rows: each score "
+            "is from a model that has not seen the row. To set another threshold without another fit, run "
+            "`aucdist threshold a9a-1 --alerts 0.01`.",
+        ),
         ("Train AUC", "0.9053"),
         ("Objective", "0.23812, lower bound 0.23794"),
         ("Certificate", "at most 0.078 % above the minimum"),
@@ -49,16 +68,26 @@ def test_summary_of_a_run():
 
 
 def test_the_summary_has_the_baselines_after_the_metrics_of_the_model():
+    test = {"value": 0.02, "low": -0.01, "high": 0.05}
+    differences = {"test_auc": test, "average_precision": test, "recall": {"value": 0.1, "low": -0.01, "high": 0.2}}
+    more = {"rates": {"recall": 31 / 35, "precision": 31 / 35}, "differences": differences}
     baselines = [
-        {"name": "logistic regression (defaults)", "test_auc": 0.9, "average_precision": 0.7},
-        {"name": "LightGBM (defaults)", "test_auc": 0.9995, "average_precision": 0.75},
+        {"name": "logistic regression (defaults)", "test_auc": 0.9, "average_precision": 0.7} | more,
+        {"name": "LightGBM (defaults)", "test_auc": 0.9995, "average_precision": 0.75} | more,
     ]
     rows = summary_rows(RUN | {"baselines": baselines})
     names = [name for name, _ in rows]
     assert names.index("Other models") == names.index("Test average precision") + 1
     assert dict(rows)["Other models"] == (
-        "logistic regression (defaults): AUC 0.9000, average precision 0.7000; "
-        "LightGBM (defaults): AUC 0.99950, average precision 0.7500"
+        "logistic regression (defaults): AUC 0.9000, average precision 0.7000. "
+        "LightGBM (defaults): AUC 0.99950, average precision 0.7500. "
+        "The test AUC of LightGBM (defaults) is higher than that of this model by 0.02, but not significantly (95 % interval "
+        "-0.01 to 0.05). The test average precision of LightGBM (defaults) is higher than that of this model by 0.02, but not "
+        "significantly (95 % interval -0.01 to 0.05)."
+    )
+    # without a target, models are compared by as many rows as are positive
+    assert dict(rows)["Equal number of alerts"].startswith(
+        "With 35 alerts each, this model finds 28 positive rows. Logistic regression (defaults) finds 31, which is 3 more"
     )
 
 
@@ -244,7 +273,7 @@ def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: f
         "test_accuracy": None if topics or not tested else 0.7,
     }  # fmt: skip
     run = {
-        "name": f"title {EVIL}", "versions": {}, "run": f"runs/{EVIL}",
+        "name": f"title {EVIL}", "versions": {}, "run": f"runs/{EVIL}", "command": "aucdist train",
         "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "topics": topics, "passes": 99,
         "metrics": metrics, "classes": rows, "warnings": [],
     }  # fmt: skip

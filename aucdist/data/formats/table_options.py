@@ -362,14 +362,26 @@ class TableOptions:
         not_features = {label, groups, *([] if source.keep else [cost])}
         not_features |= {resolve_column(names, name, where, "drop") for name in source.drop or ()}
         features = tuple(name for name in kept if name not in not_features)
-        keys = source if schema is None else schema
-        hashed = {resolve_column(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
-        dates = {resolve_column(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}
+        keys, dropped = (source, source.drop or ()) if schema is None else (schema, ())
+        hashed = {
+            resolve_column(features, column, where, "hashed"): n
+            for column, n in keys.hashed.items()
+            if column not in dropped
+        }
+        dates = {
+            resolve_column(features, column, where, "dates"): tuple(parts)
+            for column, parts in keys.dates.items()
+            if column not in dropped
+        }
         guess, categorical = schema is None and source.categorical == "auto", set[str]()
         if schema is not None:
             categorical = set(schema.categories) & set(features)
         elif source.categorical != "auto":
-            categorical = {resolve_column(features, column, where, "categorical") for column in source.categorical}
+            categorical = {
+                resolve_column(features, column, where, "categorical")
+                for column in source.categorical
+                if column not in dropped
+            }
         return cls(
             label, features, categorical, guess, hashed, schema.categories if schema else {}, source.missing == "keep",
             source.dtype, dates, source.date_format, source.unknown, Spelling.of(source), groups, cost,

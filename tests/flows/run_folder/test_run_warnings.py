@@ -36,7 +36,8 @@ def fitted(*low: float | None, values: np.ndarray | None = None, tested: bool = 
     names = tuple(f"c{k}" for k in range(len(low))) if len(low) > 1 else ()
     converged = SimpleNamespace(certificate_=SimpleNamespace(status="converged"))
     about = {
-        "search": None, "warned": [], "leaks": [], "rows": SimpleNamespace(schema=SimpleNamespace(classes=names)),
+        "search": None, "warned": [], "leaks": [],
+        "rows": SimpleNamespace(schema=SimpleNamespace(classes=names), source=SimpleNamespace(drop=["id"])),
         "config": SimpleNamespace(data=SimpleNamespace(test=None), operating_point=None),
         "estimator": SimpleNamespace(raw_threshold=0.75, class_models=[converged]),
         "evaluation": SimpleNamespace(classes=classes, test=tested or None),
@@ -57,6 +58,8 @@ def test_the_rows_and_the_interval() -> None:
     assert list(warned(fitted(0.8, tested=False))) == ["no-test-rows"]
     assert warned(fitted(0.5))["auc-may-be-chance"].startswith("The interval of the AUC includes 0.5: ")
     assert warned(fitted(0.8, leaks=[("k", "t")])) == {"k": "t"}
+    # what the run has left out stays out
+    assert warned(fitted(0.8, leaks=[("k", 'drop=["a"]')])) == {"k": 'drop=["id", "a"]'}
 
 
 def test_warnings_of_the_library_are_sentences() -> None:
@@ -96,6 +99,15 @@ def test_a_test_auc_far_below_that_of_the_search_is_a_warning(time: str | None, 
         )
 
 
+def test_of_several_classes_the_means_are_compared() -> None:
+    search = {"metric": "auc", "score": 0.98, "interval": [0.97, 0.99], "best": {}, "table": []}
+    assert warned(fitted(0.8, 0.8, search=search)) == {
+        "test-below-search": "The mean AUC of the test rows (0.900) is far below the mean AUC of the search (0.980). Expect the "
+        "value of the test rows."
+    }
+    assert warned(fitted(0.8, 0.8, search=search | {"interval": [0.94, 0.99]})) == {}
+
+
 @pytest.mark.parametrize(
     ("n_tied", "point", "expected"), [(60, {"alerts": 0.05}, 1), (4, {"alerts": 0.05}, 0), (60, None, 0)]
 )
@@ -128,12 +140,12 @@ def test_a_choice_at_the_end_of_its_grid_is_a_warning() -> None:
     ((key, text),) = choice_at_end(search_of(falling, 0.01))
     assert key == "choice-at-end-of-grid"
     assert text == (
-        "The best lam is the smallest value tried (0.01), and the next one was clearly worse. Try smaller values in the `grid` "
-        "of `aucdist cv`."
+        "The best lam, 0.01, is the smallest value tried, and the next one was clearly worse. Try smaller values with "
+        "`grid.lam=[0.01, 0.001, 0.0001]`."
     )
     ((_, text),) = choice_at_end(search_of({0.01: 0.7, 0.1: 0.8, 1.0: 0.9}, 1.0))
-    assert "is the largest value tried (1), " in text
-    assert "Try larger values" in text
+    assert "The best lam, 1, is the largest value tried, " in text
+    assert text.endswith("Try larger values with `grid.lam=[1, 10, 100]`.")
     for inside in (
         search_of({1.0: 0.7, 0.1: 0.9, 0.01: 0.8}, 0.1),
         search_of({0.1: 0.8, 0.01: 0.9}, 0.01),  # one of two is always at an end
@@ -188,7 +200,7 @@ def test_a_run_carries_its_warnings(runs: Path, monkeypatch: pytest.MonkeyPatch)
     entries = json.loads((first / "metrics.json").read_text())["warnings"]
     texts = {entry["key"]: entry["text"] for entry in entries}
     assert list(texts) == ["interval-from-few-rows", "collinear-columns"]
-    assert texts["collinear-columns"].endswith("leave one of each pair out with `drop`.")
+    assert texts["collinear-columns"].endswith('leave one of each pair out with `data.source.drop=["twice"]`.')
     page = (first / "report.html").read_text()
     assert page.count("<li>The interval of the AUC may be too narrow: the smaller class has 8 rows") == 1
     assert "&#39;a&#39; and &#39;twice&#39;. Weights, shapes and reasons" in page
@@ -198,14 +210,16 @@ def test_a_run_carries_its_warnings(runs: Path, monkeypatch: pytest.MonkeyPatch)
     printed, _ = run("compare", first, second)
     for name in ("first", "second"):
         for text in texts.values():
-            assert printed.count(f"warning: {name}: {text}") == 1
-    compared = result_of("compare", first, second)["runs"]
-    assert compared[0]["warnings"][: len(entries)] == list(texts.values())
+            assert printed.count(f"warning: {name}: {text.partition('`')[0]}") == 1
+    setting = "--set 'data.source.drop=[\"twice\"]'"
+    compared = result_of("compare", first, second)["runs"][0]["warnings"]
+    assert compared[0] == texts["interval-from-few-rows"]
+    assert compared[1].endswith(f"leave one of each pair out with `aucdist train {first}/config.yaml {setting}`.")
 
     assert result_of("promote", first, "store")["warnings"] == entries
     printed, _ = run("promote", second, "store")
     assert "version 2 is in use" in printed
-    assert f"warning: {texts['collinear-columns']}" in printed
+    assert f"aucdist train {second}/config.yaml {setting}`." in printed
 
     changed = result_of("threshold", first, "--alerts", "0.5")["run"]
     assert json.loads((Path(changed) / "metrics.json").read_text())["warnings"] == entries
