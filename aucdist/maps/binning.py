@@ -179,10 +179,7 @@ def _basis(
 def interaction_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
     """Return the basis functions of an interaction, whose cells form a grid: a step for each of its inner corners."""
     corners = [(a, b) for a in range(1, n_rows) for b in range(1, width)]
-    jumps = np.zeros((n_rows * width, len(corners)))
-    value = strength / np.sqrt(max(len(corners), 1))
-    for p, (a, b) in enumerate(corners):
-        jumps[a * width + b, p] = value
+    jumps = np.eye(n_rows * width)[:, [a * width + b for a, b in corners]] * (strength / np.sqrt(max(len(corners), 1)))
     return CodeFunctions(jumps, width, tuple(f" corner {a}, {b}" for a, b in corners))
 
 

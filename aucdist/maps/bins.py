@@ -55,6 +55,9 @@ MAX_COMPARED = 200
 are compared."""
 PRIOR_ROWS = 10.0
 """The number of rows that is added to the weight of each cell."""
+TWINS = 0.97
+"""Two features are twins if the absolute correlation of the numbers of their cells is above this. It is 0.976 for normal values
+with a correlation of 0.99."""
 
 
 def merge_bins(shares: ndarray, missing: bool, most: int) -> ndarray:
@@ -84,6 +87,8 @@ def merge_bins(shares: ndarray, missing: bool, most: int) -> ndarray:
 
 def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> ndarray:
     """Return the pairs of features with the highest scores, best first.
+
+    A pair is left out if its features are twins of those of a better pair, because this would model one interaction twice.
 
     Parameters
     ----------
@@ -122,20 +127,23 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> nda
         compared = np.sort(np.argsort(spreads, kind="stable")[:MAX_COMPARED])
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
-    tables = {
-        k: merge_bins(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS_COMPARED)
-        for k in compared.tolist()
-    }
-    scores = interaction_scores(rows, w, tables, groups)
-    features = fitted.used[compared]
-    a, b = np.tril_indices(len(compared), -1)
-    order = np.argsort(-scores, kind="stable")[:n_interactions]
-    order = order[scores[order] > 0.0]
-    return np.sort(np.column_stack((features[a[order]], features[b[order]])), axis=1).astype(np.int64)
+    tables = {k: fitted.grid(fitted.used[k], CELLS_COMPARED) for k in compared.tolist()}
+    scores, twins = interaction_scores(rows, w, tables, groups)
+    (a, b), chosen, modelled = np.tril_indices(len(compared), -1), list[tuple[int, int]](), np.zeros_like(twins)
+    for k in np.argsort(-scores, kind="stable"):
+        if len(chosen) == n_interactions or scores[k] <= 0.0:
+            break
+        if not modelled[a[k], b[k]]:
+            chosen.append((b[k], a[k]))
+            same = np.outer(twins[a[k]], twins[b[k]])
+            modelled |= same | same.T
+    return fitted.used[compared[np.array(chosen, dtype=np.int64).reshape(-1, 2)]].astype(np.int64)
 
 
-def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], groups: PairGroups | None) -> ndarray:
-    """Return how much of the residual the cells of each pair of features explain beyond their row and column sums.
+def interaction_scores(
+    rows: Blocks, w: ndarray, tables: dict[int, ndarray], groups: PairGroups | None
+) -> tuple[ndarray, ndarray]:
+    """Return how much of the residual the cells of each pair of features explain beyond their row and column sums, and twins.
 
     Parameters
     ----------
@@ -150,8 +158,10 @@ def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], gro
 
     Returns
     -------
-    ndarray of shape (m (m - 1) / 2,), float64
+    scores : ndarray of shape (m (m - 1) / 2,), float64
         In the order of ``np.tril_indices(m, -1)``.
+    twins : ndarray of shape (m, m), bool
+        Whether two features are twins. Each feature is a twin of itself.
     """
     problem = PairProblem(rows, HINGE, groups)
     _, slopes = problem.sweep(w)
@@ -166,7 +176,12 @@ def interaction_scores(rows: Blocks, w: ndarray, tables: dict[int, ndarray], gro
     gain: ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
     for axis in (1, 2):
         gain = gain - (G.sum(axis=axis) ** 2 / (H.sum(axis=axis) + prior)).sum(axis=1)
-    return gain
+    levels, rows_of_table, columns = np.arange(CELLS_COMPARED), H.sum(axis=2), H.sum(axis=1)
+    covariance = H @ levels @ levels - (rows_of_table @ levels) * (columns @ levels)
+    first, second = (shares @ levels**2 - (shares @ levels) ** 2 for shares in (rows_of_table, columns))
+    twins = np.eye(len(tables), dtype=bool)
+    twins[np.tril_indices(len(tables), -1)] = covariance**2 > TWINS**2 * first * second
+    return gain, twins | twins.T
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -284,9 +299,9 @@ class BinMap(FittedMap):
         """The basis functions in the form that kernels take."""
         return joined(self.parts)
 
-    def grid(self, j: int) -> ndarray:
-        """Return the row or column of an interaction's grid for each cell of a feature, ndarray of uint8."""
-        return merge_bins(self.bins[j].shares, bool(self.missing[j]), MAX_GRID)
+    def grid(self, j: int, most: int = MAX_GRID) -> ndarray:
+        """Return the row or column of an interaction's grid, below `most`, for each cell of a feature, ndarray of uint8."""
+        return merge_bins(self.bins[j].shares, bool(self.missing[j]), most)
 
     def grid_size(self, j: int) -> int:
         """Return the number of rows or columns that a feature has in an interaction's grid."""
@@ -452,7 +467,8 @@ class BinExpander(Expander):
     interactions : int, default=0
         The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by the
         method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without interactions,
-        which needs `y`. A dictionary or configuration may also use the names of 0.4.0, `pairs` and `pair_strength`.
+        which needs `y`. A pair is left out if its columns are equal to those of a better pair, or nearly collinear with them. A
+        dictionary or configuration may also use the names of 0.4.0, `pairs` and `pair_strength`.
     strength, interaction_strength : float, default=1.0
         The scale of the basis functions of features, and of those of interactions. With a smaller value, the same `lam` gives
         straighter shapes. 1 suits most data.

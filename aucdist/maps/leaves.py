@@ -175,10 +175,7 @@ def _trees(text: str) -> list[dict[str, str]]:
 
 
 def _integer(tree: dict[str, str], key: str) -> int:
-    try:
-        return int(tree[key])
-    except (KeyError, ValueError):
-        raise InputError(f"a tree has no number for {key}") from None
+    return int(_tree_numbers(tree, key, 1, np.int64)[0])
 
 
 def _tree_numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> ndarray:

@@ -66,8 +66,9 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
     tables = {j: merge_bins(bins.shares, False, CELLS_COMPARED) for j, bins in enumerate(fitted.bins)}
-    scores = interaction_scores(map_blocks(blocks, fitted), w, tables, pair_groups(blocks))
+    scores, twins = interaction_scores(map_blocks(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
+    assert np.array_equal(twins, np.eye(5, dtype=bool))
 
 
 def test_a_feature_without_values_is_not_among_those_of_the_largest_spread(monkeypatch):
@@ -92,6 +93,27 @@ def test_the_interaction_is_found_and_modelled():
         auc[pairs] = roc_auc_score(truth, out)
     assert auc[0] < 0.8
     assert auc[1] > 0.95
+
+
+def test_an_interaction_is_modelled_once_if_columns_are_twins():
+    X, y = checkerboard()
+    r = np.random.default_rng(2)
+    # columns 5 to 7: a copy of column 1, column 1 with noise, and column 3 in other units and the other direction
+    twins = np.column_stack([X, X[:, 1], X[:, 1] + 0.05 * r.normal(size=len(X)), 32.0 - 1.8 * X[:, 3]])
+    fitted = BinExpander(interactions=4).fit(twins, y).map_
+    assert len(fitted.interactions) == 4
+    kind = np.array([0, 1, 2, 3, 4, 1, 1, 3])  # the column that each is a twin of
+    pairs = [tuple(sorted(kind[pair])) for pair in fitted.interactions]
+    assert pairs[0] == (1, 3)
+    assert len(set(pairs)) == 4
+
+
+def test_a_column_that_is_related_to_another_one_is_no_twin():
+    X, y = checkerboard()
+    related = np.column_stack([X, X[:, 1] + 0.5 * np.random.default_rng(2).normal(size=len(X))])
+    pairs = BinExpander(interactions=6).fit(related, y).map_.interactions.tolist()
+    assert [1, 3] in pairs
+    assert [3, 5] in pairs
 
 
 def test_a_grid_counts_both_directions():
