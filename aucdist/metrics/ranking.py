@@ -94,7 +94,7 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
     needed = max(MIN_ROWS, math.ceil(MIN_MISRANKED / misranked)) if misranked else MIN_ROWS
     if fewest < needed:
         warnings.warn(
-            f"the interval of the AUC may be too narrow: the smaller class has {fewest} row{'s' * (fewest > 1)}, and with this "
+            f"the interval of the AUC may be too narrow: the smaller class has {fewest:,} row{'s' * (fewest > 1)}, and with this "
             f"AUC a reliable interval needs at least {needed:,}. Test on more rows",
             IntervalWarning,
             stacklevel=2,

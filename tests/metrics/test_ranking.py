@@ -208,6 +208,8 @@ def test_an_interval_of_few_rows_warns_and_says_how_many_an_auc_near_0_or_1_need
         ranking.auc_interval(rare)
     with pytest.warns(IntervalWarning, match=r"smaller class has 150 rows, and with this AUC .* at least [\d,]{4,}"):
         ranking.auc_interval(count([*(good[1:] - 100), 0.0], many))
+    with pytest.warns(IntervalWarning, match=r"smaller class has 1,500 rows, and with this AUC .* at least 7,500"):
+        ranking.auc_interval(count([*random.normal(100, 1, 1499), -100.0], random.normal(0, 1, 4000)))
     with pytest.warns(IntervalWarning, match=r"has 10 rows, and with this AUC .* at least [1-4]\d\. Test on more rows"):
         ranking.auc_interval(count(np.arange(10) + 0.5, np.arange(400) / 60))
 
