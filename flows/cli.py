@@ -3,6 +3,7 @@
 Its commands are in `commands.toml`: each one is a pydantic model, a function and a table in that file.
 """
 
+import difflib
 import gc
 import io
 import logging
@@ -108,7 +109,7 @@ OUR_WORDS = {
     "^No such option": "there is no option", "^Missing (.*)[.]": r"the \1 is missing: add it",
     "^Got unexpected extra arguments? (.*)": r"the command takes fewer arguments: leave out \1, quote a value with blanks, or "
     "name one where a pattern such as trained/* matches several",
-    "^Option": "the option", " Did you mean '--help'.": "",
+    "^Option": "the option",
 }  # fmt: skip
 """The words that replace Click's words in errors about arguments."""
 
@@ -120,8 +121,11 @@ def _show(error: click.UsageError, file: object = None) -> None:
     """
     text = error.format_message()
     if isinstance(error, click.NoSuchOption) and error.ctx:
-        if error.option_name == "--label":
-            text += " A file of data needs a configuration first: `aucdist init FILE --label COLUMN` writes it"
+        # The dashes would make all options look alike.
+        options = [option.lstrip("-") for option in error.possibilities or ()]
+        text, near = error.message, difflib.get_close_matches(error.option_name.lstrip("-"), options, 1)
+        if near:
+            text += f" Did you mean '--{near[0]}'?"
         elif error.ctx.info_name in ("train", "cv"):
             text += " A key of the configuration is given with --set, as in --set model.lam=1e-2"
     for words, ours in OUR_WORDS.items():

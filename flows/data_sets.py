@@ -214,16 +214,16 @@ def shard(config: ShardConfig, observer: RunObserver) -> Json:
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map)
         if manifest is None:
             job = stages(
-                "survey",
+                "look at the files",
                 sharding.survey,
                 request,
                 each=parallel_map,
                 place_on_workers=workers.place,
                 name=config.name or "",
             )
-            starts = stages("route", sharding.route_all, job, parallel_map)
+            starts = stages("assign rows to shards", sharding.route_all, job, parallel_map)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map)
-            manifest = stages("commit", sharding.finish, job, shards)
+            manifest = stages("write the manifest", sharding.finish, job, shards)
     return shard_result(manifest, stages.elapsed())
 
 
@@ -298,4 +298,4 @@ def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
         parallel_map = workers.parallel_map(observer)
         write = functools.partial(simulation.write, url)
         shards = stages("write shards", lambda: list(parallel_map(write, range(simulation.n_shards))))
-    return shard_result(stages("commit", simulation.commit, url, shards), stages.elapsed())
+    return shard_result(stages("write the manifest", simulation.commit, url, shards), stages.elapsed())

@@ -21,12 +21,11 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json, counted
 from aucdist.report.text import render_template
 from aucdist.selection import duplicates
-from flows.config.data import DataConfig, configured_source, is_yaml, source_from_name
+from flows.config.data import DataConfig, DataFileOptions, configured_source, is_yaml, source_from_name
 from flows.config.loading import (
     Cli,
     NameArgument,
     SettingsOption,
-    Strict,
     apply_setting,
     configs_folder,
     find_config,
@@ -35,6 +34,7 @@ from flows.config.loading import (
     validated,
 )
 from flows.rows.rows import FeatureEncoding
+from flows.train.config import TrainOptions
 
 MAX_CLASSES = 30
 """The largest number of classes whose columns are examined. If there are more, those with the most rows are."""
@@ -84,11 +84,12 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
     ]
 
 
-class PreviewConfig(Strict):
+class PreviewConfig(DataFileOptions):
     """A data set whose columns are summarised."""
 
     config: NameArgument
-    """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL."""
+    """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL. With `label`, the
+    configuration of a file is made as by `aucdist init`."""
     settings: SettingsOption
     """Change a key, as in --set data.scale=none. May be repeated."""
     html: Annotated[Path | None, Cli(metavar="FILE")] = None
@@ -111,7 +112,9 @@ def preview(config: PreviewConfig) -> Json:
     InputError
         If the configuration or the data is wrong.
     """
-    data, page = _data_config(config.config, config.settings), config.html
+    options, page = config.model_dump(exclude={"html"}, exclude_none=True), config.html
+    of_file = options.keys() & DataFileOptions.model_fields
+    data = TrainOptions(**options).load().data if of_file else _data_config(config.config, config.settings)
     source = configured_source(data)
     if source.is_sharded:
         raise InputError(

@@ -44,13 +44,13 @@ def score(config: ScoreConfig, observer: RunObserver) -> Json:
     with started(config, "score", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
         scoring = stages(
-            "survey", batch_scoring.plan_scoring, config.model, source_of(config), config.output,
+            "look at the files", batch_scoring.plan_scoring, config.model, source_of(config), config.output,
             each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
             top=config.top, copied=tuple(config.copied),
         )  # fmt: skip
         score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.secret_urls)
         parts = stages("score", lambda: list(parallel_map(score_part, scoring.rows.items)))
-        result = stages("commit", batch_scoring.write_summary, scoring, parts)
+        result = stages("write the summary", batch_scoring.write_summary, scoring, parts)
     return {**result, "seconds": stages.elapsed()}
 
 

@@ -41,6 +41,7 @@ BETWEEN_USE_CASES = {
     ("train", "init"),  # a configuration for a file that has none
     ("audit", "export"),  # the rows of a run, read again
     ("audit", "train"),  # trains again
+    ("preview", "train"),  # the configuration of a file that has none
     ("cv", "train"),  # a search ends with a training run of the chosen setting
     ("keep_current", "train"),  # a night of all of them
     ("keep_current", "promote"),

@@ -182,7 +182,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
         raise InputError(
             f"{where}: positive class {absent[0]!r} is not in the data. Its classes are: {listed(counts)}."
             f"{''.join(f' Did you mean {name!r}?' for name in counts if look_alikes({name, absent[0]}))} "
-            "Set `positive` (`--positive` of `aucdist init`) to one of them, or to `minority`"
+            "Set `positive` (or the option --positive) to one of them, or to `minority`"
         )
     negative = set(counts) - chosen
     if not negative:
@@ -246,7 +246,7 @@ def choose_classes(
     if len(names) < (2 if topics else 3):
         raise InputError(
             f"{where}: `positive: each` is for {'two or more topics' if topics else 'three or more classes'}, and there are: "
-            f"{listed(names)}. Set `positive` (`--positive` of `aucdist init`) to one of them"
+            f"{listed(names)}. Set `positive` (or the option --positive) to one of them"
         )
     for alike in look_alikes(names):
         warnings.warn(

@@ -52,15 +52,11 @@ class WithSolver(BaseEstimator, ABC):
     features: Any = None
     verbose: int = 0
     n_jobs: int | None = None
-    monotone = group_weight = grade_weight = ABSENT
+    lam = monotone = group_weight = grade_weight = ABSENT
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Raise an error for a parameter that the estimator does not have. The message says what to write instead."""
-        names = cls._get_param_names()
-        others = [name for name in kwargs if name not in names]
-        check_parameter_names(others, cls.solvers)
-        for name in others:
-            raise unknown(f"parameter of {cls.__name__}:", name, names)
+        check_parameter_names(kwargs, cls)
         return super().__new__(cls)
 
     @property
@@ -129,7 +125,7 @@ class WithSolver(BaseEstimator, ABC):
         Raises
         ------
         InputError
-            If the solver does not have a parameter, or a parameter of solvers is given without ``solver__``.
+            If the estimator or the solver does not have a parameter, or a parameter of solvers is given without ``solver__``.
         """
         for name in {"solver", "features"} & params.keys():
             setattr(self, name, params.pop(name))
@@ -144,7 +140,7 @@ class WithSolver(BaseEstimator, ABC):
         if solver_names := [name.removeprefix(SOLVER_PREFIX) for name in params if name.startswith(SOLVER_PREFIX)]:
             self.solver = self.resolved_solver
             check_names(solver_names, self.solver, self.solvers)
-        check_parameter_names(set(params).difference(self._get_param_names()), self.solvers)
+        check_parameter_names((name for name in params if "__" not in name), type(self))
         super().set_params(**params)
         return self
 
@@ -303,9 +299,12 @@ def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
     return [key for key, solver in solvers.items() if name in solver().get_params()]
 
 
-def check_parameter_names(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
-    """Raise an InputError for a parameter of the estimator that is called differently here, or that belongs to solvers."""
+def check_parameter_names(names: Iterable[str], estimator: type[WithSolver]) -> None:
+    """Raise an InputError for a parameter that an estimator does not have, and say what to write in its place."""
+    allowed, solvers = estimator._get_param_names(), estimator.solvers
     for name in names:
+        if name in allowed:
+            continue
         if name in FAMILIAR:
             raise InputError(f"unknown parameter {name!r}: use {FAMILIAR[name]}")
         if takers := solvers_with(name, solvers):
@@ -313,3 +312,4 @@ def check_parameter_names(names: Iterable[str], solvers: Mapping[str, type[Solve
                 f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
                 f"{solvers[takers[0]].__name__}({name}=...) in Python, or {SOLVER_PREFIX}{name} where solver is set"
             )
+        raise unknown(f"parameter of {estimator.__name__}:", name, allowed)

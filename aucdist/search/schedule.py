@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.with_solver import SOLVER_PREFIX, check_parameter_names, solver_of
+from aucdist.estimators.with_solver import solver_of
 from aucdist.metrics.named import Metric
 from aucdist.search.choice import CLEAR_SE, MIN_FOLDS, FoldScore, Setting, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
@@ -256,18 +256,13 @@ def settings_of_grid(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any
     """
     if not grid:
         raise InputError("the grid is empty: name a parameter and its values, such as lam: [1e-4, 1e-3, 1e-2]")
-    allowed = estimator.get_params()
     for name, values in grid.items():
-        # Parameters of solvers are checked for each setting, because a setting may name another solver.
-        if name not in allowed and not name.startswith(SOLVER_PREFIX):
-            check_parameter_names([name], estimator.solvers)
-            raise unknown(f"parameter of {type(estimator).__name__} in the grid:", name, allowed)
         if len(values) == 0:
             raise InputError(f"the grid has no values for {name}: give some, or leave {name} out")
         if len(set(map(repr, values))) < len(values):
             raise InputError(f"the grid has a value of {name} twice: remove one of them")
     settings = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    if "monotone" in allowed and any("monotone" in _map_of(setting) for setting in settings):
+    if "monotone" in estimator.get_params() and any("monotone" in _map_of(setting) for setting in settings):
         for k, setting in enumerate(settings):  # directions are a separate parameter
             features = dict(_map_of(setting))
             if "monotone" in features:

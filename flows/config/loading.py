@@ -98,7 +98,8 @@ class Strict(BaseModel):
         True and false are refused where numbers are expected, because pydantic would read them as 1 and 0.
         """
         if not isinstance(content, dict | BaseModel):
-            raise ValueError(f"must be a mapping with keys such as {', '.join(list(cls.model_fields)[:4])}")
+            keys = list(cls.model_fields)[:4]
+            raise ValueError(f"must be a mapping with keys such as {', '.join(keys)}, as in {{{keys[0]}: ...}}")
         if cls.model_config["extra"] == "forbid":
             check_keys_known(content, cls.model_fields, cls._keys_below)
         for key, value in content.items() if isinstance(content, dict) else ():
@@ -110,13 +111,13 @@ class Strict(BaseModel):
 
     @classmethod
     def _keys_below(cls) -> dict[str, str]:
-        """Return the path of each key in the mappings that this one contains, such as ``model.lam`` for ``lam``."""
-        return {
-            key: f"{name}.{key}"
-            for name, field in cls.model_fields.items()
-            for kind in kinds_of(field.annotation)
-            for key in getattr(kind, "model_fields", ())
-        }
+        """Return the path of each key in the mappings below this one, such as ``model.lam`` for ``lam``."""
+        paths: dict[str, str] = {}
+        for name, field in cls.model_fields.items():
+            for kind in kinds_of(field.annotation):
+                below = getattr(kind, "_keys_below", dict)() | {key: key for key in getattr(kind, "model_fields", ())}
+                paths = {key: f"{name}.{path}" for key, path in below.items()} | paths
+        return paths
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -253,17 +254,9 @@ class FileOptions(Strict):
     settings: SettingsOption
     """Change a key, as in --set model.lam=1e-2. May be repeated."""
 
-    def load(self) -> BaseModel:
+    def load(self) -> Any:
         """Return the configuration."""
         return load_config(self.config_class, self.folder, self.config, self.settings, getattr(self, "output", None))
-
-
-class RunOptions(FileOptions):
-    """The options of a command that writes a run folder."""
-
-    output: UrlOption = None
-    """The folder or URL below which the run folder is made. By default it is the one that the configuration names, or
-    otherwise `runs`."""
 
 
 def load_config(model: type[Config], kind: str, config: str, settings: Sequence[str], output: str | None) -> Config:

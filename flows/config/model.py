@@ -79,24 +79,15 @@ class ModelConfig(Strict):
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
         from aucdist import estimators  # imported here, because it loads scikit-learn and Numba
-        from aucdist.estimators.with_solver import check_parameter_names
 
         if self.estimator not in estimators.CLASSIFIERS:
             raise unknown("estimator", self.estimator, estimators.CLASSIFIERS)
         estimator = getattr(estimators, self.estimator)()
-        if self.solver is not None:
-            estimator.set_params(solver=self.solver)
-            _ = estimator.resolved_solver  # its parameters are allowed, too
-        allowed = estimator.get_params()
         extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
         parameters = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
         if self.chooses_features:
             del parameters["features"]
             _ = self.search_options
-        for key in parameters:
-            if key not in allowed:
-                check_parameter_names([key], estimator.solvers)
-                raise unknown(f"parameter of {self.estimator}:", key, allowed)
         estimator.set_params(**parameters)
         estimator.check_parameters()  # the ranges are checked before the data is read
         return estimator

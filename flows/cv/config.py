@@ -16,11 +16,10 @@ from flows.config.loading import (
     Natural,
     Positive,
     Rate,
-    RunOptions,
     Strict,
 )
 from flows.config.model import check_estimator
-from flows.train.config import AuditGroups, RunConfig
+from flows.train.config import AuditGroups, RunConfig, RunOptions
 
 if TYPE_CHECKING:
     from aucdist.metrics.named import Metric

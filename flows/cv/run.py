@@ -25,7 +25,6 @@ from aucdist.search.fold_scores import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from aucdist.selection import check_groups_whole, duplicates, factorize, names_of_numbers, take_column
-from aucdist.text import parameters_text
 from flows.compute.clusters import ResultCache, Stages, Workers, worker_memory
 from flows.config.data import DataConfig, check_keys_for_classes, source_of
 from flows.config.model import ModelConfig
@@ -308,11 +307,10 @@ class JobRunner:
     ):  # fmt: skip
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
-        self._metric, self._n_failed = config.named_metric, 0
-        self._values: dict[str, list[float]] = {}
+        self._n_failed = 0
         names, sets = tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets
         self._settings = JobSettings(
-            config.model.built, self._metric, rows.fold_encoding, config.folds.seed, names, sets
+            config.model.built, config.named_metric, rows.fold_encoding, config.folds.seed, names, sets
         )
         # The values that the results of all jobs depend on. More repeats do not invalidate cached results, nor do newer keys.
         fold_settings = config.folds.model_dump(mode="json", exclude={"repeats"})
@@ -338,14 +336,11 @@ class JobRunner:
         }
         missing = [i for i in range(len(jobs)) if i not in results]
         self.n_jobs, self.n_cached = self.n_jobs + len(jobs), self.n_cached + len(results)
-        for i, cached in results.items():
-            self._keep_values(jobs[i], cached)
-        self._report(len(jobs), len(missing), None)
+        self._observer.tasks(len(results), len(jobs), self._n_failed)
         start = time.monotonic()
         for k, answers in self._execute([jobs[i] for i in missing]) if missing else ():
             job = jobs[missing[k]]
             results[missing[k]] = answers
-            self._keep_values(job, answers)
             if (error := answers[0].get("error")) is None:
                 self._cache.put(*_cache_key(job), answers)
             else:
@@ -355,25 +350,9 @@ class JobRunner:
                 self._observer.note(f"failed: {where}: {error}")
                 self._n_failed += 1
             n_left = len(jobs) - len(results)
-            self._report(len(jobs), n_left, (time.monotonic() - start) / (len(missing) - n_left) * n_left)
+            seconds_left = (time.monotonic() - start) / (len(missing) - n_left) * n_left
+            self._observer.tasks(len(results), len(jobs), self._n_failed, seconds_left=seconds_left)
         return [results[i] for i in range(len(jobs))]
-
-    def _keep_values(self, job: FitJob, results: list[FoldScore]) -> None:
-        for setting, result in zip(job.settings, results, strict=True):
-            if "value" in result and job.fold.inner is None:
-                self._values.setdefault(parameters_text(setting), []).append(result["value"])
-
-    def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
-        """Report how many jobs are done, and the best setting so far among those with the most results, or one result less.
-
-        Means are compared over the same number of results, because the results of a new fold arrive setting by setting.
-        """
-        lengths = [len(values) for values in self._values.values()] or [1]
-        n = max(1, max(lengths) - (min(lengths) < max(lengths)))
-        means = {k: self._metric.sign * float(np.mean(v[:n])) for k, v in self._values.items() if len(v) >= n}
-        best = max(means, key=means.__getitem__, default=None)
-        text = "" if best is None else f"best so far {self._metric.name} {abs(means[best]):.4f} at {best}"
-        self._observer.tasks(total - n_left, total, self._n_failed, text, seconds_left)
 
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:

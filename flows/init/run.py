@@ -2,9 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +13,8 @@ import yaml
 from pydantic import field_validator
 
 from aucdist.data.formats.table_options import Spelling, TableOptions
-from aucdist.data.formats.tables import distinct, parse_table, plain_values
-from aucdist.data.formats.text import resolve_column
+from aucdist.data.formats.tables import parse_table, plain_values
+from aucdist.data.formats.text import from_last, resolve_column
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
@@ -139,7 +138,9 @@ def init(config: InitConfig) -> Json:
     InputError
         If the file cannot be read, or its label column has no classes.
     """
-    name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
+    name, source = source_from_name(
+        config.data, config.settings, labelled=False, label=config.label, positive=config.positive
+    )
     file = config.output or Path(f"{name}.yaml")
     described = propose(name, source, file, time=config.time, groups=config.groups)
     files.write_bytes(str(file.absolute()), described.text.encode(), new=not config.force)
@@ -196,6 +197,7 @@ def propose(
         )
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names
+    resolve_column(names, rows.source.label, where, "label")
     options = TableOptions.of(rows.source, None, names, where)
     labels = parse_table(
         rows.columns.select([options.label]),
@@ -205,9 +207,8 @@ def propose(
         are_cells=source.format == "csv",
     ).labels
     whole = rows.share == 1.0
-    few = (name for name in options.features if len(distinct(rows.columns[name])[1]) == 2)
     positive, guessed, is_positive = _positive(
-        source, labels, f"the label column {options.label!r} has", few, whole=whole
+        source, labels, f"the label column {options.label!r} has", options.features, whole=whole
     )
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
@@ -298,7 +299,7 @@ def _keep_needed(columns: list[ColumnGuess], time: str | None, where: str, key: 
 
 
 def _positive(
-    source: Source, labels: Labels, contents: str, columns: Iterable[str], *, whole: bool
+    source: Source, labels: Labels, contents: str, columns: Sequence[str], *, whole: bool
 ) -> tuple[Any, str, np.ndarray]:
     """Choose the positive class.
 
@@ -312,11 +313,10 @@ def _positive(
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.class_numbers], lowest)
     if "positive" not in source.model_fields_set and len(counts) > MAX_CLASSES:
-        names = f", such as {others}" if (others := " or ".join(islice(columns, 2))) else ""
         raise InputError(
             f"{where}: {contents} {len(counts)} different values. If these are classes, name the positive one with "
-            f"--positive. If they are numbers, this column cannot be the label: name another one with --label{names}. The "
-            f"values are: {listed(counts)}"
+            f"--positive. If they are numbers, this column cannot be the label: name another one with --label. The "
+            f"values are: {listed(counts)}{from_last(columns)}"
         )
     if source.of_each:
         return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.class_numbers), dtype=bool)
@@ -532,7 +532,7 @@ def _top_comments(source: Source, n: int, whole: bool, output: Path | None, n_fi
         rows = f"{n:,} rows, the first of each of {n_files} files,"
     origin = f"from {rows} of {source.display_name.rpartition('/')[2]}"
     if output is None:
-        return [f"Written by `aucdist train` {origin}."]
+        return [f"Made {origin}, as by `aucdist init`."]
     return [
         f"Written by `aucdist init` {origin}.",
         "Change what is wrong. Then:",

@@ -109,7 +109,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
     def prepare(workers: Workers, observer: RunObserver, stages: Stages) -> TrainTestRows:
         """Return the rows. The workers read them."""
         parallel_map = workers.parallel_map(observer)
-        rows = unsplit or stages("survey", survey, workers, parallel_map)
+        rows = unsplit or stages("look at the files", survey, workers, parallel_map)
         prepared: TrainTestRows = stages("split and scale", split_and_encode, rows, config, encode, parallel_map)
         return prepared
 

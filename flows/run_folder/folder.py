@@ -57,7 +57,7 @@ def read_metrics(run: str) -> Json:
     try:
         about: Any = read_json(f"{run}/{METRICS}", RunResult)
     except InputError as e:
-        raise InputError(f"{shown(run)} is not the folder of a run: {e}. Name the folder that has {METRICS}") from None
+        raise InputError(f"{shown(run)} is not the folder of a run, which has {METRICS}: {e}") from None
     return dict(about)
 
 

@@ -54,7 +54,7 @@ from flows.run_folder.folder import DECISION, digests, table_counts, versions
 from flows.run_folder.run_warnings import run_warnings
 
 STAGES = {
-    "data": ("open data", "survey", "split and scale", "partition"),
+    "data": ("open data", "look at the files", "split and scale", "partition"),
     "search": ("search", "choose features"),
     "fit": ("fit",),
     "evaluate": ("evaluate",),

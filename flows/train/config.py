@@ -4,10 +4,10 @@ Keys, types, the estimator and its parameters are all checked here, before any w
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
 from warnings import catch_warnings
 
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
@@ -15,12 +15,13 @@ from flows.config.cluster import CheckpointConfig, ClusterConfig, NoCluster, S3O
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, check_keys_for_classes, is_yaml, source_from_name
 from flows.config.loading import (
     CountOption,
+    FileOptions,
     Name,
     NameArgument,
     Names,
     PathOrUrl,
-    RunOptions,
     Strict,
+    UrlOption,
     config_of,
     parse_yaml,
 )
@@ -130,16 +131,19 @@ class TrainConfig(RunConfig):
             )
 
 
-class TrainOptions(RunOptions, DataFileOptions):
-    """The options of `aucdist train`, whose argument may also be a file of data."""
+class RunOptions(FileOptions, DataFileOptions):
+    """The options of a command that writes a run folder, and whose argument may also be a file of data."""
 
-    folder, config_class = "train", TrainConfig
+    config_class: ClassVar[type[RunConfig]]
 
     config: NameArgument
     """A YAML file, the name of one that comes with the project, or a file of data. For a file of data, the
     configuration is made as by `aucdist init`."""
+    output: UrlOption = None
+    """The folder or URL below which the run folder is made. By default it is the one that the configuration names, or
+    otherwise `runs`."""
 
-    def load(self) -> BaseModel:
+    def load(self) -> Any:
         """Return the configuration of the file. For a data file, a configuration is made and stored in the run folder."""
         options = [key for key in DataFileOptions.model_fields if getattr(self, key) is not None]
         if options and is_yaml(self.config):
@@ -152,13 +156,21 @@ class TrainOptions(RunOptions, DataFileOptions):
         of_source = [
             setting.removeprefix(SOURCE_PREFIX) for setting in self.settings if setting.startswith(SOURCE_PREFIX)
         ]
-        name, source = source_from_name(self.config, of_source, label=self.label, positive=self.positive)
+        name, source = source_from_name(
+            self.config, of_source, labelled=False, label=self.label, positive=self.positive
+        )
         source = source.pinned()  # so that the fit uses the same rows that are described here
         with catch_warnings(action="ignore"):  # the fit repeats the warnings for all rows
             described = propose(name, source, time=self.time, groups=self.groups)
         raw = parse_yaml(described.text, self.config)
         raw["data"]["source"]["source"] = source.source  # the YAML text lacks the password
         rest = [setting for setting in self.settings if not setting.startswith(SOURCE_PREFIX)]
-        config = config_of(TrainConfig, raw, self.config, Path(), rest, self.output)
+        config = config_of(self.config_class, raw, self.config, Path(), rest, self.output)
         config._described = described
         return config
+
+
+class TrainOptions(RunOptions):
+    """The options of `aucdist train`."""
+
+    folder, config_class = "train", TrainConfig

@@ -81,7 +81,7 @@ def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) ->
         artifacts = {a.key for a in client.read_artifacts()}
         tasks = {run.name.rsplit("-", 1)[0] for run in client.read_task_runs()}
     assert {"shard-data", "score"} <= artifacts
-    assert {"survey", "route", "write shards", "commit", "score"} <= tasks
+    assert {"look at the files", "assign rows to shards", "write shards", "write the manifest", "score"} <= tasks
 
 
 def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str, int]:

@@ -28,7 +28,8 @@ def test_a_data_set_is_scored(tmp_path: Path, model: Path) -> None:
     assert {key: result[key] for key in ("output", "rows", "parts")} == {
         "output": str(tmp_path / "scores"), "rows": 1797, "parts": 1,
     }  # fmt: skip
-    assert [line for line in stderr.splitlines() if not line.startswith(" ")] == ["survey", "score", "commit"]
+    stages = [line for line in stderr.splitlines() if not line.startswith(" ")]
+    assert stages == ["look at the files", "score", "write the summary"]
     scores = pd.read_parquet(tmp_path / "scores")
     expected = load_model(str(model)).decision_function(read(Source(source="digits", format="embedded")).block.X)
     assert scores["score"].tolist() == expected.tolist()

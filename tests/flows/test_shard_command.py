@@ -38,12 +38,12 @@ def test_a_file_is_sharded_and_the_result_is_one_object(tmp_path: Path) -> None:
     assert (result["n_samples"], result["n_features"], result["shards"], result["dtype"]) == (100, 5, 4, "float32")
     assert result["target"] == str(tmp_path / "set")
     assert [line for line in stderr.splitlines() if not line.startswith(" ")] == [
-        "look for finished shards", "survey", "route", "write shards", "commit",
+        "look for finished shards", "look at the files", "assign rows to shards", "write shards", "write the manifest",
     ]  # fmt: skip
     before = contents(tmp_path / "set")
     stdout, stderr = run(*args)
     assert stdout.startswith(f"{tmp_path / 'set'}: 100 rows (")
-    assert "survey" not in stderr
+    assert "look at the files" not in stderr
     assert contents(tmp_path / "set") == before
 
 

@@ -46,7 +46,7 @@ def test_settings_of_a_grid_are_all_combinations():
         ({}, "the grid is empty"),
         ({"lam": []}, "no values for lam"),
         ({"lam": [1.0, 1.0]}, "a value of lam twice"),
-        ({"lamb": [1.0]}, r"unknown parameter of PairwiseHingeClassifier in the grid: 'lamb'. Did you mean 'lam'"),
+        ({"lamb": [1.0]}, r"unknown parameter of PairwiseHingeClassifier: 'lamb'. Did you mean 'lam'"),
         ({"lam": [1.0, -1.0]}, "lam must be .*; got -1.0"),
         ({"solver": ["all-pears"]}, "unknown solver"),
     ],

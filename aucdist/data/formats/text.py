@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, shortened, unknown
 
 SHOWN_OF_TEXT = 40  # the number of characters of an invalid text that a message shows
+MAX_LISTED = 1000  # the number of characters of the names of columns that a message lists
 MAX_DIGITS = 400  # a float64 cannot have more digits
 MAX_OF_ROW = 2**18  # the largest number of bytes of a row without its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
@@ -165,8 +166,16 @@ def resolve_column(names: Sequence[str], column: str | int | None, where: str, k
             )
         return names[column]
     if column not in names:
-        raise InputError(f"{where}: {unknown(f'column in `{key}`:', column, names)}{header_advice(names)}")
+        fault: object = unknown(f"column in `{key}`:", column, names)
+        if column is None:
+            fault = f"name the label column, as in --label COLUMN{from_last(names)}"
+        raise InputError(f"{where}: {fault}{header_advice(names)}")
     return str(column)
+
+
+def from_last(names: Sequence[str]) -> str:
+    """Return a sentence that lists columns, the last one first, because it is often the label."""
+    return f". The columns, the last one first, are: {shortened(', '.join(names[::-1]), MAX_LISTED)}"
 
 
 def header_advice(names: Sequence[str]) -> str:

@@ -57,8 +57,7 @@ class Source(SourceFields):
         labelled = (info.context or {}).get("labelled", True)
         if file_format.needs_label and self.label is None and labelled:
             raise InputError(
-                f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN, or "
-                "--set label=COLUMN for a command without --label"
+                f"format {self.format!r} needs `label`: the name or the position of the label column, as in --set label=COLUMN"
             )
         file_format.check()
         if self.labels == "topics" and self.positive == "minority" and labelled:

@@ -163,7 +163,7 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, ObjectChanged):
         return "it changed meanwhile; try again when nothing writes to it"
     if isinstance(e, FileExistsError | NotADirectoryError):
-        return "one of its folders is a file; name another place"
+        return "one of its folders is a file; name a folder"
     if isinstance(e, OSError):
         answer = code_of(e.__cause__)
         return f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else kind

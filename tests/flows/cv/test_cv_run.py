@@ -19,10 +19,8 @@ from support.runs import Following, searched
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
-from aucdist.metrics.named import find_metric
 from aucdist.model import load_model
 from flows.cv import jobs, run
-from flows.cv.run import JobRunner
 from flows.train.run import baselines
 
 QUICK = [
@@ -76,19 +74,6 @@ def test_the_object_is_the_contract(whole: tuple[dict[str, Any], RecordingObserv
 def test_progress_is_reported(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
     _, observer = whole
     assert [(state["done"], state["total"]) for state in observer.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert "best so far auc 0.9" in observer.states[-1]["best"]
-
-
-def test_the_best_so_far_is_over_as_many_folds_for_each_setting() -> None:
-    """A new fold begins with a single setting, which is not the best one for that."""
-    runner, said = object.__new__(JobRunner), []
-    runner._metric, runner._n_failed = find_metric("auc"), 0
-    runner._observer = SimpleNamespace(tasks=lambda *arguments: said.append(arguments[3]))
-    runner._values = {"lam 1": [0.7, 0.9], "lam 0.1": [0.8]}
-    runner._report(6, 3, None)
-    runner._values["lam 0.1"].append(0.4)
-    runner._report(6, 2, None)
-    assert said == ["best so far auc 0.8000 at lam 0.1", "best so far auc 0.8000 at lam 1"]
 
 
 def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole):

@@ -228,8 +228,8 @@ OF_Y = ("--label", "y")
         ("f.csv", "a,y\n1,0\n2,1\n", (*OF_Y, "--output", "there.yaml"), "there.yaml already exists"),
         ("f.csv", "a,y\n1,0\n2,1\n", ("--label", "z", "--output", "there.yaml"), "unknown column in `label`: 'z'"),
         ("f.csv", "a,y\n1,0\n2,1\n", (*OF_Y, "--set", "format=shards"), "shards"),
-        ("f.csv", "a,b\n1,2\n", (), "needs `label`"),
-        ("f.txt", "hello there\n", (), "needs `label`"),
+        ("f.csv", "a,b\n1,2\n", (), "name the label column, as in --label COLUMN"),
+        ("f.txt", "hello there\n", (), "name the label column, as in --label COLUMN"),
         ("f.txt", "", (), "f.txt"),
         ("f.svm", "\n", (), "f.svm is empty"),
         ("f.svm", "".join(f"{i} 1:1\n" for i in range(30)), (), "the labels have 30 different values"),
@@ -539,16 +539,17 @@ def test_a_column_without_a_name_is_dropped_unless_no_other_is_left() -> None:
     assert stray.endswith("pandas wrote; nearly empty: 2 cells of 402 with a value; 7 to 7, but for '.' in 1 row")
 
 
-def test_labels_that_are_proposed_have_few_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_without_a_label_the_columns_are_listed_the_last_one_first(tmp_path: Path, suffix: str) -> None:
     n = 60
-    table = pd.DataFrame(
-        {"id": range(n), "amount": np.arange(n) / 7, "note": ["a"] * n, "bad": [i % 3 == 0 for i in range(n)]}
-    )
-    table.to_csv(tmp_path / "t.csv", index=False)
-    assert (
-        "name another one with --label, such as bad. "
-        in run("init", tmp_path / "t.csv", "--label", "amount", code=2)[1]
-    )
+    table = pd.DataFrame({"id": range(n), "amount": np.arange(n) / 7, "bad": [i % 3 == 0 for i in range(n)]})
+    getattr(table, f"to_{suffix}")(tmp_path / f"t.{suffix}", index=False)
+    for command in (["init"], ["train"], ["cv"]):
+        said = run(*command, tmp_path / f"t.{suffix}", code=2)[1]
+        assert "as in --label COLUMN. The columns, the last one first, are: bad, amount, id" in said
+    said = run("init", tmp_path / f"t.{suffix}", "--label", "amount", code=2)[1]
+    assert "name another one with --label. " in said
+    assert "The columns, the last one first, are: bad, id" in said
 
 
 def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
@@ -692,5 +693,5 @@ def test_a_file_beside_the_one_that_was_named_is_suggested() -> None:
         "there is no configuration file 'f.yml'. Did you mean 'f.yaml'? Give a path" in run("train", "f.yml", code=2)[1]
     )
     assert "there is no configuration file 'g.yml'. Give a path" in run("train", "g.yml", code=2)[1]
-    shown = "or --set label=COLUMN for a command without --label"
+    shown = "as in --set label=COLUMN"
     assert shown in run("data", "preview", "f.csv", code=2)[1]
