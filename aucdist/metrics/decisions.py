@@ -231,7 +231,8 @@ def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: flo
 
     Out-of-fold scores come from several models. They may differ for rows to which the final model gives the same score, and the
     final model flags all of these rows or none. The threshold is therefore moved past each score of several rows with which
-    more rows would be flagged than `fpr` or `alerts` allow. For `recall`, it is lowered until the requirement is met.
+    more rows would be flagged than `fpr`, `alerts` or `precision` allow. For `recall`, it is lowered until the requirement is
+    met. It stays where it is for `cost`, and if no threshold of the final model has the `precision`.
 
     Scores of single rows do not raise the threshold. The model overfits its training rows, so that such scores would leave too
     few alerts among new rows. If rows have weights and some scores are shared, all scores count as shared, because counts do
@@ -244,7 +245,7 @@ def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: flo
     threshold : float
         The threshold that the out-of-fold scores chose.
     name : str
-        ``fpr``, ``alerts`` or ``recall``. For other requirements, the threshold is returned as it is.
+        ``fpr``, ``alerts``, ``precision`` or ``recall``. For ``cost``, the threshold is returned as it is.
     value : float
         The value that is required.
 
@@ -252,9 +253,10 @@ def adjust_for_ties(fitted: ScoreCounts, threshold: float, name: str, value: flo
     -------
     float
     """
-    if name in ("precision", "cost"):
+    try:
+        n_below = len(fitted.values) - n_flagged(fitted, name, value)
+    except (InputError, KeyError):  # no threshold has this precision; costs are no requirement
         return threshold
-    n_below = len(fitted.values) - n_flagged(fitted, name, value)
     if name == "recall":
         return min(threshold, fitted.threshold(n_below))
     if len(fitted.values) == fitted.rows_pos + fitted.rows_neg:

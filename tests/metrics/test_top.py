@@ -244,7 +244,17 @@ def test_scores_of_single_rows_do_not_raise_a_threshold():
     assert decisions.adjust_for_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 4.5
     rows[1][10:12] = 10.0  # six rows or more are flagged with these two, but only two may be
     assert decisions.adjust_for_ties(ScoreCounts.from_scores(*rows), 4.5, "alerts", 0.1) == 11.0
-    assert decisions.adjust_for_ties(ScoreCounts.from_scores(*rows), 4.5, "precision", 0.9) == 4.5
+
+
+def test_a_precision_is_kept_by_rows_that_the_model_ties():
+    y, scores = np.array([1, 1, 1, -1, 1, -1, -1, -1, -1, 1]), np.array([4, 3, 3, 3, 2, 2, 2, 2, 2, 1.0])
+    counts = ScoreCounts.from_scores(y, scores)
+    # above 1.5, four of nine rows are positive; above 2.5, three of four are
+    assert decisions.adjust_for_ties(counts, 1.5, "precision", 0.6) == 2.5
+    assert decisions.adjust_for_ties(counts, 1.5, "precision", 0.4) == 1.5
+    assert decisions.adjust_for_ties(counts, 1.5, "cost", {"false_positive": 1, "miss": 1}) == 1.5
+    worst_first = ScoreCounts.from_scores(-y, scores)
+    assert decisions.adjust_for_ties(worst_first, 1.5, "precision", 0.9) == 1.5  # which no threshold has
 
 
 def test_weights_alone_do_not_move_a_threshold():
