@@ -51,17 +51,22 @@ __all__ = [
     "__version__",
     "lam_path",
 ]
+MODULES = ("export", "maps", "metrics", "model")
+"""Modules that are imported when they are first used."""
 
 
 def __getattr__(name: str) -> Any:
     # Lazily, so that the command line can print its help before scikit-learn and Numba are loaded.
     if name in __all__:
         return getattr(estimators, name)
-    if name == "export":
-        return importlib.import_module("aucdist.export")
-    raise AttributeError(f"module 'aucdist' has no attribute {name!r}")
+    if name in MODULES:
+        return importlib.import_module(f"aucdist.{name}")
+    raise AttributeError(
+        f"module 'aucdist' has no attribute {name!r}. It has the estimators. aucdist.model has load_model and write_model, "
+        "aucdist.metrics has the metrics, and aucdist.maps the feature maps"
+    )
 
 
 def __dir__() -> list[str]:
     """Return the names that completion shows, including those that are not loaded yet."""
-    return sorted(({*globals(), *__all__, "export"}) - {"Any", "TYPE_CHECKING", "importlib"})
+    return sorted(({*globals(), *__all__, *MODULES}) - {"Any", "TYPE_CHECKING", "importlib"})

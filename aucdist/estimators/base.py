@@ -15,8 +15,14 @@ from aucdist.estimators.scores import predicted_classes, scores_of_classes
 from aucdist.estimators.tables import allows_missing, checked_rows, is_dask, map_chunks
 from aucdist.solvers.base import Callback, Certificate, as_table
 
-PLURALS = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
-"""For attributes of a model of two classes, the attributes that models of several classes have instead."""
+ELSEWHERE = {
+    "reasons": "aucdist.model.as_model(model).reasons(X)",
+    "save": "aucdist.model.write_model(folder, model)",
+    "load": "aucdist.model.load_model(folder)",
+    "export": "aucdist.export(model, 'sql'), or another format",
+    "n_iter_": "n_passes_",
+}
+"""What users look for at an estimator, and where it is."""
 
 
 class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
@@ -94,7 +100,8 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     @property
     def history_(self) -> pd.DataFrame:
         """A new table with one row for each round of the last `fit`."""
-        return as_table(self._records)  # if there are no records, `__getattr__` is called
+        check_is_fitted(self)
+        return as_table(self._records)
 
     @property
     def ignores_zero_weight(self) -> bool:
@@ -177,14 +184,16 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     if not TYPE_CHECKING:  # otherwise hasattr would be true for every name
 
         def __getattr__(self, name: str) -> Any:
-            """Raise the error for a missing attribute. For `predict_proba` and `history_`, it says when they exist."""
+            """Raise the error for a missing attribute. It says when the attribute exists, or what to use instead."""
             kind = type(self).__name__
             text = f"{kind!r} object has no attribute {name!r}"
-            if name in PLURALS and self.has_several_classes:
-                text = f"this {kind} has a model for each class: see {PLURALS[name]}, or `estimators_[k].{name}`"
-            elif name == "history_":
-                text = f"{kind} is not fitted, so it has no history_: call `fit` first"
+            if self.has_several_classes and hasattr(self.estimators_[0], name):
+                text = f"this {kind} has a model for each class: see `estimators_[k].{name}`"
+            elif isinstance(part := getattr(type(self), name, None), property):
+                return part.fget(self)  # raises the error that says why the model does not have it
             elif name == "predict_proba":
                 calibrate = "fit it with calibration='logit', or " * ("calibration" in self._get_param_names())
                 text = f"this {kind} gives no probabilities: {calibrate}fit a LinkClassifier"
+            elif name in ELSEWHERE:
+                text += f": use {ELSEWHERE[name]}"
             raise AttributeError(text, name=name, obj=self)

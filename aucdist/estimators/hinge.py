@@ -42,12 +42,12 @@ class HingeClassifier(LinearClassifier):
         several classes, the factor of a class is applied to its own rows in its model against the rest, and the rows of the
         rest have weight 1.
     features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
-        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
-        Scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as
+        ``{"map": "bins", "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the
+        weights belong to its basis functions. The certificate holds for the map as it is: it does not compare other edges,
+        landmarks or trees. With ``"auto"``, cross-validation within the training rows chooses the map by the AUC, or by another
+        metric: ``{"map": "auto", "metric": "average_precision"}``. `lam` is chosen as well if it has its default value. The
+        page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : str, dict or Solver, default="sdcd"
         With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
         ``comid``, ``rda`` and ``psa``.

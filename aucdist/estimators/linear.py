@@ -168,7 +168,7 @@ class LinearClassifier(BlockClassifier):
         try:
             parts = self.shapes()
         except InputError as error:
-            raise AttributeError(f"feature_importances_: {error}") from error
+            raise AttributeError(f"feature_importances_: {error}. The weights are coef_") from error
         category_of = category_features(vars(self).get("categories_", {}))
         columns = [category_of.get(name, (name,))[0] for name in labels_of_features(self)]
         at, order = pd.factorize(np.array(columns, dtype=object))

@@ -91,12 +91,12 @@ class LinkClassifier(LinearClassifier):
         if five fits, each without a fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or
         ``"leaves"``. The shape ``xi`` is chosen without the directions.
     features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
-        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
-        Scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as
+        ``{"map": "bins", "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the
+        weights belong to its basis functions. The certificate holds for the map as it is: it does not compare other edges,
+        landmarks or trees. With ``"auto"``, cross-validation within the training rows chooses the map by the AUC, or by another
+        metric: ``{"map": "auto", "metric": "average_precision"}``. `lam` is chosen as well if it has its default value. The
+        page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : str, dict or Solver, default="newton"
         Use ``newton``, which is Newton's method and takes about a dozen rounds. ``lipschitz`` is the method of the paper, whose
         steps all use one fixed matrix. Its rounds are cheaper, but there are many of them if positives are rare. It does not work

@@ -31,7 +31,8 @@ class Directions:
             if isinstance(feature, bool) or not isinstance(feature, str | numbers.Integral):
                 raise InputError(f"the features in {name} must be names of columns or their positions; got {feature!r}")
             if not isinstance(direction, str) or direction not in DIRECTIONS:
-                raise unknown(f"direction of {feature!r} in {name}:", direction, DIRECTIONS)
+                numbers_of_others = {str(sign): word for word, sign in DIRECTIONS.items()}
+                raise unknown(f"direction of {feature!r} in {name}:", direction, DIRECTIONS, numbers_of_others)
 
 
 def directions(

@@ -128,12 +128,12 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         rise or fall (the value of the bin of missing values is free), and with ``"leaves"``. The certificate holds for the
         constrained problem.
     features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
-        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
-        Scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as
+        ``{"map": "bins", "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the
+        weights belong to its basis functions. The certificate holds for the map as it is: it does not compare other edges,
+        landmarks or trees. With ``"auto"``, cross-validation within the training rows chooses the map by the AUC, or by another
+        metric: ``{"map": "auto", "metric": "average_precision"}``. `lam` is chosen as well if it has its default value. The
+        page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : str, dict or Solver, default="all-pairs"
         Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The others are
         published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``, ``oam-seq``,
@@ -313,11 +313,12 @@ class PairwiseRampClassifier(PairRankingClassifier):
         fifth of the rows, agree on it. This works without a feature map, with ``"bins"`` and with ``"leaves"``. The weights are
         a stationary point of the constrained problem.
     features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. Other edges, landmarks or trees are not compared. With ``"auto"``, cross-validation within the
-        training rows chooses the map and `lam` by the AUC, or by another metric: ``{"map": "auto", "metric":
-        "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates. Scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as
+        ``{"map": "bins", "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the
+        weights belong to its basis functions. Other edges, landmarks or trees are not compared. With ``"auto"``, cross-validation
+        within the training rows chooses the map by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. `lam` is chosen as well if it has its default value. The
+        page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : {"lbfgs"}, default="lbfgs"
         L-BFGS, which draws nothing at random.
     tol : float, default=1e-3
@@ -445,12 +446,12 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         linear model, if five fits, each without a different fifth of the rows, agree on it. This works without a feature map,
         and with ``"bins"`` or ``"leaves"``.
     features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
-        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
-        Scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as
+        ``{"map": "bins", "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the
+        weights belong to its basis functions. The certificate holds for the map as it is: it does not compare other edges,
+        landmarks or trees. With ``"auto"``, cross-validation within the training rows chooses the map by the AUC, or by another
+        metric: ``{"map": "auto", "metric": "average_precision"}``. `lam` is chosen as well if it has its default value. The
+        page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : str, dict or Solver, default="exact"
         ``exact`` solves a linear system, directly up to 1,000 features and by conjugate gradients beyond; it is deterministic.
         ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc`` one. The last two take a
@@ -560,12 +561,12 @@ class UnivariateRankingClassifier(RankingClassifier):
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`).
     features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees. With
-        ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
-        ``{"map": "auto", "metric": "average_precision"}``. The page "How auto chooses" of the documentation lists the candidates.
-        Scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as
+        ``{"map": "bins", "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the
+        weights belong to its basis functions. The certificate holds for the map as it is: it does not compare other edges,
+        landmarks or trees. With ``"auto"``, cross-validation within the training rows chooses the map by the AUC, or by another
+        metric: ``{"map": "auto", "metric": "average_precision"}``. `lam` is chosen as well if it has its default value. The
+        page "How auto chooses" of the documentation lists the candidates. Scale the features first.
     solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
         gradient descent of the paper, for the exponential and for the square loss. They take a fixed number of steps and usually

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy import ndarray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from aucdist.data.block import Block, as_dense
 from aucdist.engine.blocks import Blocks, Summary
@@ -170,6 +170,7 @@ def _thresholds_of_rows(
     For several classes, return one for each class against the rest.
     """
     several = model.has_several_classes
+    check_consistent_length(X, y)
     if several and y is not None and not model.label_sets_.exclusive:
         indicator, n = as_dense(y), len(model.estimators_)
         if indicator.ndim != 2 or indicator.shape[1] != n or not np.isin(indicator, (0, 1)).all():
@@ -285,9 +286,9 @@ class WithThreshold:
     def set_threshold(
         self,
         threshold: Any = None,
+        y: Any = None,  # by position, so that `set_threshold(X, y, recall=0.8)` gets the error that shows the right call
         *,
         X: Any = None,
-        y: Any = None,
         sample_weight: Any = None,
         fpr: float | None = None,
         alerts: float | None = None,
@@ -296,6 +297,7 @@ class WithThreshold:
         cost: Mapping[str, Any] | None = None,
         per: float | None = None,
         confidence: float | None = None,
+        **others: Any,
     ) -> Self:
         """Set the threshold of `predict`, by shifting the scores; the ranking and the probabilities do not change.
 
@@ -332,6 +334,8 @@ class WithThreshold:
         confidence : float, optional
             The probability with which the target is to hold for new rows: see `aucdist.metrics.guaranteed_threshold`. X must
             then be rows that the fit has not seen.
+        **others
+            There are no other arguments: the error shows a right call.
 
         Returns
         -------
@@ -363,18 +367,20 @@ class WithThreshold:
         True
         """
         check_is_fitted(self)
-        targets = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
+        targets: dict[str, Any] = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
+        if confidence is None:  # no bound is known for a guaranteed cost
+            targets["cost"] = cost
         rows = {"threshold": threshold, "X": X, "y": y, "sample_weight": sample_weight}
-        arguments = {**rows, **targets, "per": per, "confidence": confidence}
+        arguments = {**rows, **targets, "cost": cost, "per": per, "confidence": confidence, **others}
         passed = [name for name, value in arguments.items() if value is not None]
         if passed == ["threshold"]:
             self.set_raw_threshold(_raw_thresholds(self, threshold))
             return self
         requirement = {name: value for name, value in targets.items() if value is not None}
-        if threshold is not None or X is None or len(requirement) != 1:
+        if threshold is not None or X is None or len(requirement) != 1 or others:
             raise InputError(
-                f"set_threshold: give either a threshold, or X, y and one of {', '.join(targets)}; "
-                f"this call has {', '.join(passed) or 'none of them'}"
+                f"set_threshold: give either a threshold, or X, y and one of {', '.join(targets)}, as in set_threshold(X=X, y=y, "
+                f"recall=0.8); this call has {', '.join(passed) or 'none of them'}"
             )
         if y is None and (alerts is None or confidence is not None):
             raise InputError(f"set_threshold: {passed[-1]} needs the labels of X: pass y as well")
@@ -386,10 +392,6 @@ class WithThreshold:
                     "most `per`, as in alerts=50, per=len(X)"
                 )
             requirement["alerts"] = alerts / n_rows
-        if confidence is not None and cost is not None:
-            raise InputError(
-                "set_threshold: confidence is for fpr, alerts, precision and recall, not for cost: leave confidence out"
-            )
         if is_dask(X):
             raise InputError(
                 "set_threshold takes rows in memory: give some rows of the dask collection, with .compute()"

@@ -155,6 +155,8 @@ def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
                 f"a column of X holds values that are neither numbers nor strings: {str(e)[:200]}. Convert it, or leave "
                 "it out"
             ) from None
+        if str(e).startswith("could not convert string to float"):
+            raise InputError(f"X: {e}. Give a DataFrame, whose columns of strings become 0/1 features") from None
         missing = str(e).startswith("Input X contains NaN")
         if not missing and not str(e).startswith("Input X contains infinity"):
             raise
@@ -331,8 +333,8 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
         most = MAX_CATEGORIES if stated else min(MAX_DETECTED, max(MIN_DISTINCT, table.num_rows // 2))
         if len(categories[name]) > most:
             raise InputError(
-                f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, and more "
-                f"than {most} look like an identifier: leave it out"
+                f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, such as "
+                f"{categories[name][0]!r}, and more than {most} look like an identifier: leave it out"
                 f"{', or give it the type of categories (category in pandas)' * (not stated)}"
             )
     names = check_names(feature_names(survey.columns, categories, {}), "X")

@@ -154,7 +154,8 @@ def _all_labelled(y: Any) -> Any:
     if y is None or _is_indicator(y):
         return y
     values = y if hasattr(y, "dtype") else np.asarray(y, dtype=object)
-    if np.ndim(values) == 1 and (np.ma.is_masked(values) or getattr(values.dtype, "kind", "O") not in "biuSU"):
+    complete = isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuSU"  # pandas' own types may miss values
+    if np.ndim(values) == 1 and (np.ma.is_masked(values) or not complete):
         missing = np.asarray(pd.isna(np.asarray(values, dtype=object))) | np.ma.getmask(values)
         if missing.any():
             raise InputError(

@@ -362,7 +362,7 @@ def binary_labels(y_true: Any, pos_label: Any = None, *, one_class: bool = False
     shown = ", ".join(str(label) for label in labels[:5])
     if len(labels) != 2 and not (one_class and len(labels) == 1):
         raise InputError(
-            f"y_true must hold two different labels; it holds {len(labels)}: {shown}. Give two classes, such as y == label"
+            f"the labels must be of two classes, and they are of {len(labels)}: {shown}. Give two classes, such as y == label"
         )
     if pos_label is None:
         return labels, np.where(column == labels[-1], 1, -1)

@@ -8,6 +8,7 @@ their encoding. For two classes, the list has one entry.
 
 import functools
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,29 +44,34 @@ not."""
 Spread = Annotated[float, Field(gt=0.0)]
 
 
-def write_model(url: str, model: LinearModel) -> None:
-    """Write a model into a folder.
+def write_model(url: str, model: Any) -> None:
+    """Write a model into a folder. It replaces a model that the folder has.
 
     Parameters
     ----------
     url : str
         The folder, a path or an fsspec URL. It is created if it does not exist.
-    model : LinearModel
-        What `load_model` or `as_model` returned.
+    model : estimator or LinearModel
+        A fitted estimator of aucdist, or what `load_model` or `as_model` returned.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or the estimator is not fitted.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from aucdist import PairwiseHingeClassifier
-    >>> from aucdist.model import as_model, write_model
+    >>> from aucdist.model import write_model
     >>> fitted = PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_model(folder, as_model(fitted))
+    ...     write_model(folder, fitted)
     ...     sorted(file.name for file in Path(folder).iterdir())
     ['model.json', 'weights.npy']
     """
-    for name, data in model_content(model).items():
+    for name, data in model_content(as_model(model)).items():
         write_bytes(f"{url}/{name}", data)
 
 
@@ -209,6 +215,7 @@ def load_model(url: str) -> LinearModel:
     >>> bool((model.decision_function([[0.5], [2.5]]) == fitted.decision_function([[0.5], [2.5]])).all())
     True
     """
+    url = os.fspath(url)
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
     folder, k = _split_class(url)

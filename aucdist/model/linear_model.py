@@ -9,9 +9,9 @@ from numpy import ndarray
 
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.dataset import Schema
-from aucdist.data.labels import class_order
+from aucdist.data.labels import class_order, listed
 from aucdist.data.preprocess import Preprocessor
-from aucdist.errors import InputError, Json
+from aucdist.errors import InputError, Json, counted
 from aucdist.parameters import frozen
 from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
 
@@ -71,6 +71,13 @@ class LinearModel:
     preprocessor: Preprocessor
     reading: Json = field(default_factory=dict)
     cutoff: int | None = None
+
+    def __repr__(self) -> str:
+        s = self.schema
+        columns, classes = counted(len(s.columns()), "column"), listed(s.classes or s.positive)
+        return (
+            f"<LinearModel of {columns}, label {s.label!r}, {'classes' if s.classes else 'positive class'} {classes}>"
+        )
 
     @property
     def classes(self) -> tuple[str, ...]:

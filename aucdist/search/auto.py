@@ -488,6 +488,7 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
         plain,
         rows,
         missing=bool(rows.all_blocks().sum(count_missing).any()),
+        lam=None if estimator.lam == type(estimator).lam else estimator.lam,
         **search_options(estimator.features)._asdict(),
     )["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen

@@ -112,7 +112,7 @@ def test_a9a(data_dir):
 
 def test_the_history_is_a_table_of_the_last_fit(data):
     model = PairwiseHingeClassifier(lam=1e-2)
-    with pytest.raises(AttributeError, match="PairwiseHingeClassifier is not fitted, so it has no history_"):
+    with pytest.raises(AttributeError, match="PairwiseHingeClassifier instance is not fitted yet"):
         _ = model.history_
     first = model.fit(*data).history_
     first["mine"] = 0.0

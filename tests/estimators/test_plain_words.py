@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import aucdist
 from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.estimators import display
@@ -38,6 +39,29 @@ def test_an_estimator_without_probabilities_says_what_has_them(estimator, words)
         _ = model.predict_probabilities
     again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("reasons", "has no attribute 'reasons': use aucdist.model.as_model"),
+        ("save", "has no attribute 'save': use aucdist.model.write_model"),
+        ("feature_importances_", "this model has no shapes: fit it with features='bins'. The weights are coef_"),
+    ],
+)
+def test_an_attribute_that_is_elsewhere_is_named(name, words):
+    model = PairwiseHingeClassifier().fit(X, Y)
+    with pytest.raises(AttributeError, match=words):
+        getattr(model, name)
+    several = PairwiseHingeClassifier().fit(X, np.arange(60) % 3)
+    with pytest.raises(AttributeError, match=r"has a model for each class: see `estimators_\[k\].history_`"):
+        _ = several.history_
+
+
+def test_the_package_says_where_models_and_metrics_are():
+    assert aucdist.model.load_model is not None
+    with pytest.raises(AttributeError, match=r"no attribute 'load'. .* aucdist.model has load_model and write_model"):
+        _ = aucdist.load
 
 
 def test_more_and_fewer_classes():

@@ -91,9 +91,21 @@ def test_probabilities_and_ranking_stay():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "give either a threshold, or X, y and one of fpr, alerts, precision, recall, cost; this call has none of"),
+        (
+            {},
+            "give either a threshold, or X, y and one of fpr, alerts, precision, recall, cost, as in .*; this call has none of",
+        ),
         ({"threshold": 0.0, "recall": 0.5}, "give either a threshold"),
-        ({"X": X, "y": Y}, "give either a threshold"),
+        (
+            {"X": X, "y": Y},
+            r"give either a threshold.* as in set_threshold\(X=X, y=y, recall=0.8\); this call has X, y$",
+        ),
+        ({"X": X, "y": Y, "recal": 0.5}, "as in set_threshold.*; this call has X, y, recal$"),
+        ({"threshold": X, "y": Y, "recall": 0.5}, "as in set_threshold.*; this call has threshold, y, recall$"),
+        (
+            {"X": X, "y": Y, "cost": {}, "confidence": 0.9},
+            "one of fpr, alerts, precision, recall, as in .* cost, confiden",
+        ),
         ({"X": X, "y": Y, "recall": 0.5, "fpr": 0.1}, "this call has X, y, fpr, recall$"),
         ({"recall": 0.5}, "this call has recall$"),
         ({"threshold": 0.5, "X": X, "y": Y}, "give either a threshold"),
@@ -118,6 +130,8 @@ def test_wrong_calls_change_nothing(arguments, said):
     with pytest.raises(ValueError, match=said):  # an InputError is one
         model.set_threshold(**arguments)
     assert model.intercept_ is before
+    with pytest.raises(InputError, match=r"this call has threshold, y, recall$"):
+        model.set_threshold(X, Y, recall=0.5)
 
 
 def test_of_a_model_of_grades_the_classes_are_the_lowest_grade_and_the_others():

@@ -178,9 +178,9 @@ def test_interval_gives_auc_bounds_and_level():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([1, 1, 1], "two different labels; it holds 1: 1"),
-        ([0, 1, 2], "it holds 3: 0, 1, 2"),
-        ([], "it holds 0"),
+        ([1, 1, 1], "must be of two classes, and they are of 1: 1"),
+        ([0, 1, 2], "they are of 3: 0, 1, 2"),
+        ([], "they are of 0"),
         ([[0, 1], [1, 0]], "one dimension"),
         ([0.0, 1.0, np.nan], "position 2 .* missing"),
         ([0.0, np.nan, np.nan], "position 1 .* missing"),
@@ -266,7 +266,7 @@ def test_dask_collections_are_counted_chunk_by_chunk():
         metrics.roc_auc_score(y, lazy[1])
     with pytest.raises(InputError, match="chunks: take them from one DataFrame"):
         metrics.roc_auc_score(lazy[0], da.from_array(scores, chunks=30))
-    with pytest.raises(InputError, match="two different labels"):
+    with pytest.raises(InputError, match="the labels must be of two classes"):
         metrics.recall_at_k(da.zeros(90, chunks=30), da.from_array(scores, chunks=30), k=3)
 
 

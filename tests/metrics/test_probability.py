@@ -115,7 +115,7 @@ def test_equal_probabilities_share_a_bin_and_weights_have_no_interval():
     [
         (lambda: metrics.brier_score_loss([0, 1], [0.2, 1.2]), "there is 1.2: use predict_proba"),
         (lambda: metrics.log_loss([0, 1], [-0.2, 0.2]), "there is -0.2"),
-        (lambda: metrics.brier_score_loss([0, 0], [0.2, 0.2]), "two different labels"),
+        (lambda: metrics.brier_score_loss([0, 0], [0.2, 0.2]), "the labels must be of two classes"),
         (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], 0), "n_bins must be .*; got 0"),
         (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], binning="equal"), "quantile, uniform"),
         (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], level=1.0), "level must be .*; got 1.0"),

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from support.linear_models import linear_model, save_model
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
@@ -38,6 +39,16 @@ def test_round_trip_to_the_bit(where: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(saved.decision_function(X), loaded.decision_function(X))
     assert loaded.schema == saved.schema
     assert loaded.about == saved.about
+
+
+def test_an_estimator_is_written_as_it_is_and_a_model_is_shown_in_a_line(tmp_path: Path) -> None:
+    estimator = PairwiseHingeClassifier(features="bins").fit(X, np.arange(20) % 3 == 0)
+    write_model(str(tmp_path), estimator)
+    loaded = load_model(tmp_path)  # type: ignore[arg-type]  # a Path is taken as well
+    np.testing.assert_array_equal(loaded.decision_function(X), estimator.decision_function(X))
+    assert repr(loaded) == "<LinearModel of 3 columns, label 'y', positive class True>"
+    with pytest.raises(InputError, match="a fitted estimator of aucdist is needed, not str"):
+        write_model(loaded, str(tmp_path))  # type: ignore[arg-type]
 
 
 def test_scores_are_those_of_the_encoded_rows(tmp_path: Path) -> None:

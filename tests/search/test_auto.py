@@ -112,6 +112,7 @@ def test_python_chooses_features_by_the_same_search():
     model = PairwiseHingeClassifier(features="auto", tol=1e-2).fit(X, y)
     assert model.chosen_["features"] is not None
     assert (model.features, model.lam) == ("auto", 1e-3)
+    assert PairwiseHingeClassifier(features="auto", lam=0.02, tol=1e-2).fit(X, y).chosen_["lam"] == 0.02  # as given
     alone = PairwiseHingeClassifier(tol=1e-2).set_params(**model.chosen_).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
     assert roc_auc_score(y, model.decision_function(X)) > 0.9
