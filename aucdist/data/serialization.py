@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Any, NoReturn
+from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -80,11 +80,7 @@ def deserialize(data: bytes) -> Any:
         ) from None
 
 
-def _not_serializable(value: Any) -> NoReturn:
-    raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} cannot be serialized")
-
-
-def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _not_serializable) -> Any:
+def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] | None = None) -> Any:
     """Return a value as JSON. Numbers and strings stay as they are, and most others become a list that begins with their kind.
 
     Parameters
@@ -101,7 +97,8 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
         """Return a part of the value as JSON, with its arrays in the same list."""
         return _to_json(part, arrays, other)
 
-    if value is None or type(value) in PLAIN_TYPES:
+    kind = type(value)
+    if value is None or kind in PLAIN_TYPES:
         return value
     if isinstance(value, ndarray | np.generic):
         array = np.asarray(value)
@@ -109,20 +106,21 @@ def _to_json(value: Any, arrays: list[ndarray], other: Callable[[Any], Any] = _n
             raise TypeError("an array of objects cannot be serialized")
         arrays.append(array)
         return ["array" if isinstance(value, ndarray) else "scalar", len(arrays) - 1]
-    if type(value) in (list, tuple):
-        return [type(value).__name__, *map(inner, value)]
-    if type(value) is dict:
+    if kind in (list, tuple):
+        return [kind.__name__, *map(inner, value)]
+    if kind is dict:
         return ["dict", *([inner(k), inner(v)] for k, v in value.items())]
     if isinstance(value, CSR):
         return [
             "csr",
-            CSR.index(type(value)),
+            CSR.index(kind),
             list(value.shape),
             *map(inner, (value.data, value.indices, value.indptr)),
         ]
-    kind = type(value)
     fields = _fields(kind) if kind.__module__.startswith(OWN_PACKAGE) else None
     if fields is None:
+        if other is None:
+            raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be serialized")
         return other(value)
     values, optional = [getattr(value, name) for name in fields], list(fields.values())
     while values and values[-1] is None and optional[len(values) - 1]:

@@ -22,7 +22,7 @@ from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, check_not_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, encode, resolve_source_and_schema
 from aucdist.data.labels import listed
-from aucdist.data.own_files import NO_MORE_KEYS, Count, Sha256, json_digest, read_json, write_json
+from aucdist.data.own_files import NO_MORE_KEYS, Count, Sha256, json_digest, read_as, read_json, write_json
 from aucdist.data.shards.block_file import BlockSchema
 from aucdist.data.shards.manifest import Manifest, manifest_of, read_manifest, read_schema, read_shard
 from aucdist.data.sources import Source
@@ -74,7 +74,7 @@ class BlockReader:
 
     source: Source
     schema: Schema
-    block_schema: BlockSchema
+    block_schema: Annotated[BlockSchema, read_as("block_schema", "form")]
     rows: tuple[Count, ...]
     positives: tuple[Count, ...]
     memory: Count

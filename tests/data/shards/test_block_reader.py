@@ -106,6 +106,9 @@ def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
     opening = open_rows(source(name), n_parts=3)
     write_json(str(tmp_path / "reader.json"), opening)
     assert read_json(str(tmp_path / "reader.json"), BlockReader) == opening
+    text = (tmp_path / "reader.json").read_text()
+    (tmp_path / "old.json").write_text(text.replace('"block_schema"', '"form"'))  # the key of 0.4.0
+    assert read_json(str(tmp_path / "old.json"), BlockReader) == opening
     saved = pickle.loads(pickle.dumps(opening.saved(str(tmp_path / "aside"))))
     files.remove(opening.saved(str(tmp_path / "aside")).url)  # of another run, which has ended
     for i in range(opening.n_blocks):
