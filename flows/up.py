@@ -48,15 +48,7 @@ def up(config: UpConfig) -> Json:
         If the server does not start.
     """
     port = config.port
-    if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
-        ENV_FILE.unlink()  # a process that was killed has left it
-    if api_configured():
-        raise InputError(
-            f"Prefect already has a server ({API_VARIABLE}): add a worker to it by `prefect worker start --pool local --type "
-            "process`"
-        )
-    if _in_use(port):
-        raise InputError(f"port {port} is in use: name another one with --port")
+    _check_single_server(port)
     url = f"http://{HOST}:{port}"
     with _server(port), _env_file(f"{url}/api"):
         from prefect import serve
@@ -68,6 +60,18 @@ def up(config: UpConfig) -> Json:
         click.echo(f"Deployments: {', '.join(f'{d.flow_name}/{d.name}' for d in served)}")
         serve(*served, print_starting_message=False)
     return {}
+
+
+def _check_single_server(port: int) -> None:
+    if ENV_FILE.is_file() and ENV_FILE.read_text(encoding="utf-8").startswith(ENV_FILE_MARK) and not _in_use(port):
+        ENV_FILE.unlink()  # a process that was killed has left it
+    if api_configured():
+        raise InputError(
+            f"Prefect already has a server ({API_VARIABLE}): add a worker to it by `prefect worker start --pool local --type "
+            "process`"
+        )
+    if _in_use(port):
+        raise InputError(f"port {port} is in use: name another one with --port")
 
 
 def local_deployments() -> list["RunnerDeployment"]:
