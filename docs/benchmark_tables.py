@@ -234,7 +234,11 @@ TABLES = {
         f"rare {title}": Table(
             "rare",
             {"table": ("table", plain), "rows": ("rows", short), "positives": ("positives", short)}
-            | {name: (f"{figure} {system}", form) for system, name in RARE_SYSTEMS.items()},
+            | {
+                heading: (f"{prefix}{figure} {system}", form)
+                for system, name in RARE_SYSTEMS.items()
+                for heading, prefix in ((name, ""), (f"sd, {name}", "sd "))[: 2 if figure == "AP" else 1]
+            },
             mean_of="table",
         )
         for title, figure, form in (("precision", "AP", area), ("areas", "AUC", area), ("seconds", "CPU s", short))

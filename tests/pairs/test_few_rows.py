@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from support.grouped_pairs import best_hinge, hinge, mean_loss, pairs_of
 from support.small_sets import blocks_of
 from support.top_optima import top_hinge, top_optimum
@@ -53,6 +53,7 @@ def few_rows(rows, **options):
     seed=st.integers(0, 999), n_pos=st.integers(2, 12), n_neg=st.integers(2, 12), scale=st.sampled_from([1.0, 1e3, 1e6]),
     lam=st.sampled_from([1e-6, 1e-3, 1.0, 100.0]), ties=st.booleans(), weighted=st.booleans(), grouped=st.booleans(),
 )  # fmt: skip
+@example(seed=375, n_pos=2, n_neg=2, scale=1.0, lam=1e-6, ties=False, weighted=False, grouped=False)
 def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, lam, ties, weighted, grouped):
     X, y, weight, group, pairs = problem(seed, n_pos, n_neg, scale, ties=ties, weighted=weighted, grouped=grouped)
     few = few_rows(blocks(X, y, weight, group))
@@ -72,7 +73,8 @@ def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, l
         gaps.append(primal - dual)
     if scale == 1.0:
         assert gaps[-1] <= 1e-6 * primal
-        assert all(later <= 0.2 * gap + 1e-9 * primal for gap, later in itertools.pairwise(gaps[:-1]))
+        # Once the gap is 0 but for rounding, later points may be worse by as much: by 2e-9 in the example above.
+        assert all(later <= 0.2 * gap + 1e-8 * primal for gap, later in itertools.pairwise(gaps[:-1]))
 
 
 @pytest.mark.parametrize("seed", range(12))
