@@ -78,8 +78,8 @@ class HingeClassifier(LinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        The weights of the encoded features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The intercept of `decision_function`.
     classes_ : ndarray of shape (n_classes,)
@@ -110,8 +110,8 @@ class HingeClassifier(LinearClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------

@@ -132,8 +132,8 @@ class LinkClassifier(LinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        The weights of the encoded features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The intercept b. `decision_function` returns ``w.x + b - u``, where u is the value with ``g(u) = 1/2``, so a
         row is predicted positive if its probability is above one half.
@@ -148,8 +148,8 @@ class LinkClassifier(LinearClassifier):
         With several classes: the model of each class against the rest.
     probability_ : LinkMap
         The map from `decision_function` to probabilities.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
+    monotone_ : ndarray of shape (n_encoded_features,), int8
+        With `monotone`: +1, -1, or 0 for an encoded feature without a direction.
     lam_ : float
         The regularisation strength that the fit used.
     xi_ : float
@@ -178,8 +178,8 @@ class LinkClassifier(LinearClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------

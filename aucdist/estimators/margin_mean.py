@@ -218,8 +218,9 @@ class MarginMeanClassifier(BlockClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        With ``kernel="linear"``, the weights, for the features before scaling.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        With ``kernel="linear"``, the weights of the encoded features, or of the basis functions of the feature map, before
+        scaling.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on all training rows is largest if rows with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
@@ -261,8 +262,8 @@ class MarginMeanClassifier(BlockClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------

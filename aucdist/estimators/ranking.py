@@ -167,8 +167,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        The weights of the encoded features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The loss over pairs does not determine it. It is chosen so that the G-mean on the training rows is largest if rows
         with scores above 0 are predicted positive.
@@ -184,8 +184,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         With several classes: the model of each class against the rest.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
+    monotone_ : ndarray of shape (n_encoded_features,), int8
+        With `monotone`: +1, -1, or 0 for an encoded feature without a direction.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
@@ -205,8 +205,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------
@@ -348,8 +348,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        The weights of the encoded features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
@@ -367,8 +367,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
         The number may then stay above `tol` although no step decreases the objective, and the status is ``max-steps``.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
+    monotone_ : ndarray of shape (n_encoded_features,), int8
+        With `monotone`: +1, -1, or 0 for an encoded feature without a direction.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
@@ -388,8 +388,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------
@@ -485,8 +485,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        The weights of the encoded features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
@@ -501,8 +501,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         With several classes: the model of each class against the rest.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
+    monotone_ : ndarray of shape (n_encoded_features,), int8
+        With `monotone`: +1, -1, or 0 for an encoded feature without a direction.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
@@ -522,8 +522,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------
@@ -599,8 +599,8 @@ class UnivariateRankingClassifier(RankingClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
+    coef_ : ndarray of shape (1, n_weights) or (n_classes, n_weights), float64
+        The weights of the encoded features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
@@ -633,8 +633,8 @@ class UnivariateRankingClassifier(RankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
-        `monotone_` and `explain` refer to the encoded features.
+        If X has columns of categories or strings: the names of the encoded features, with a 0/1 feature for each value. Without
+        such columns, the encoded features are the columns of X.
 
     See Also
     --------

@@ -1,6 +1,8 @@
 """Tables of pandas, polars and pyarrow, with the types that each has: every estimator gives the same bits."""
 
+import inspect
 import pickle
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,41 @@ def test_every_estimator_gives_the_same_bits(name: str) -> None:
     assert not hasattr(model, "categories_")
     bits["scikit-learn's encoder"] = (model.coef_.tobytes(), model.decision_function(X).tobytes())
     assert len(set(bits.values())) == 1, [kind for kind in bits if bits[kind] != bits["pandas"]]
+
+
+def documented_shape(documented: Any, before: str, sizes: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape that follows some words in a docstring, such as ``(1, n_weights)``, with sizes for its names."""
+    match = re.search(rf"^{before}.*?of shape \(([^)]*)\)", inspect.getdoc(documented) or "", re.DOTALL | re.MULTILINE)
+    assert match, before
+    terms = [part.split("+") for part in match[1].split(",") if part.strip()]
+    return tuple(sum(int(sizes.get(size.strip(), size)) for size in term) for term in terms)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("features", [None, "bins"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_attributes_have_the_documented_shapes_with_columns_of_categories(name: str, features: str | None) -> None:
+    kind = ESTIMATORS[name]
+    parameters = {"max_passes": 30} | ({"monotone": {"a": "increasing"}} if "monotone" in kind().get_params() else {})
+    if features:
+        if not hasattr(kind, "explain"):
+            pytest.skip("the estimator has no solver for bins")
+        parameters |= {"features": features} | ({"solver": "rda"} if name == "HingeClassifier" else {})
+    model = kind(**parameters).fit(FRAME, Y)
+    sizes = {
+        "n_samples": len(FRAME), "n_columns": FRAME.shape[1], "n_contributions": FRAME.shape[1],
+        "n_features_in_": FRAME.shape[1], "n_encoded_features": len(NAMES),
+        "n_weights": model.feature_map_.n_features_out if features else len(NAMES),
+    }  # fmt: skip
+    assert model.coef_.shape == documented_shape(kind, "coef_ :", sizes)
+    assert model.feature_names_out_.shape == documented_shape(kind, "feature_names_out_ :", sizes)
+    assert model.feature_names_in_.shape == documented_shape(kind, "feature_names_in_ :", sizes)
+    if "monotone" in parameters:
+        assert model.monotone_.shape == documented_shape(kind, "monotone_ :", sizes)
+    if hasattr(kind, "explain"):
+        assert model.explain(FRAME).shape == documented_shape(kind.explain, "DataFrame", sizes)
+    if features:
+        assert model.feature_importances_.shape == documented_shape(kind.feature_importances_, "How much", sizes)
 
 
 CELLS = st.sampled_from(["x", "y", " y ", "10", "NA", "é", None])
