@@ -396,19 +396,24 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 
 
 def differing_settings(runs: Sequence[Run]) -> list[Json]:
-    """Return the settings that differ between runs: ``setting``, and ``values``, a text for each run.
+    """Return the settings that differ between the runs that have them.
 
     A feature map counts as one setting, and so does the operating point. Parameters that a search chose replace those of the
-    configuration.
+    configuration. A parameter that an estimator does not have is left out for its runs.
 
     Returns
     -------
     list of dict
-        Each has ``setting``, the name, and ``values``, a text for each run.
+        Each has ``setting``, the name, and ``values``, a text for each run that has the setting.
     """
     settings = list(map(_run_settings, runs))
+    one_estimator = len({run.about["estimator"] for run in runs}) == 1
     values = {
-        key: {run.name: value_text(setting.get(key)) for run, setting in zip(runs, settings, strict=True)}
+        key: {
+            run.name: value_text(setting.get(key))
+            for run, setting in zip(runs, settings, strict=True)
+            if one_estimator or key in setting or not key.startswith("model.")
+        }
         for key in dict.fromkeys(key for setting in settings for key in setting)
     }
     return [{"setting": key, "values": texts} for key, texts in values.items() if len(set(texts.values())) > 1]

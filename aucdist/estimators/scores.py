@@ -379,8 +379,8 @@ class WithThreshold:
         requirement = {name: value for name, value in targets.items() if value is not None}
         if threshold is not None or X is None or len(requirement) != 1 or others:
             raise InputError(
-                f"set_threshold: give either a threshold, or X, y and one of {', '.join(targets)}, as in set_threshold(X=X, y=y, "
-                f"recall=0.8); this call has {', '.join(passed) or 'none of them'}"
+                "set_threshold: give either a threshold as the first argument, or rows as X=X and one of "
+                f"{', '.join(targets)}, as in set_threshold(X=X, y=y, recall=0.8); this call has {', '.join(passed) or 'none'}"
             )
         if y is None and (alerts is None or confidence is not None):
             raise InputError(f"set_threshold: {passed[-1]} needs the labels of X: pass y as well")

@@ -16,6 +16,8 @@ MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap,
 """Every feature map by its name in configurations and in `features=` of an estimator."""
 OLD_PARAMETERS = {"pairs": "interactions", "pair_strength": "interaction_strength"}
 """The names that parameters had in 0.4.0, which are still read."""
+OF_AUTO = {"readable": "{'map': 'auto', 'readable': True}", "metric": "{'map': 'auto', 'metric': ...}"}
+"""What to write for the parameters that only the map `auto` has, in Python and in YAML."""
 
 
 def expander_of(features: Any) -> Expander | None:
@@ -55,7 +57,7 @@ def expander_of(features: Any) -> Expander | None:
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
         for key in parameters:
             if key not in allowed:
-                raise unknown(f"parameter of the feature map {name!r}:", key, allowed)
+                raise unknown(f"parameter of the feature map {name!r}:", key, allowed, OF_AUTO)
         expander.set_params(**parameters)
     else:
         raise InputError(

@@ -93,7 +93,8 @@ def test_probabilities_and_ranking_stay():
     [
         (
             {},
-            "give either a threshold, or X, y and one of fpr, alerts, precision, recall, cost, as in .*; this call has none of",
+            "give either a threshold as the first argument, or rows as X=X and one of fpr, alerts, precision, recall, cost, as "
+            "in .*; this call has none$",
         ),
         ({"threshold": 0.0, "recall": 0.5}, "give either a threshold"),
         (
@@ -132,6 +133,8 @@ def test_wrong_calls_change_nothing(arguments, said):
     assert model.intercept_ is before
     with pytest.raises(InputError, match=r"this call has threshold, y, recall$"):
         model.set_threshold(X, Y, recall=0.5)
+    with pytest.raises(InputError, match=r"first argument, or rows as X=X and .*; this call has threshold, alerts$"):
+        model.set_threshold(X, alerts=0.1)
 
 
 def test_of_a_model_of_grades_the_classes_are_the_lowest_grade_and_the_others():

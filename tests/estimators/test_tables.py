@@ -294,7 +294,9 @@ def test_what_is_no_category_is_refused(column: Any, match: str) -> None:
 
 def test_identifiers_are_refused() -> None:
     frame = pd.DataFrame({"name": [f"name {i}" for i in range(60)]})
-    with pytest.raises(InputError, match=r"column 'name' holds 60 different strings in 60 rows, such as 'name 0', and more than 50"):
+    with pytest.raises(
+        InputError, match=r"column 'name' holds 60 different strings in 60 rows, such as 'name 0', and more"
+    ):
         checked_rows(PairwiseHingeClassifier(), frame, reset=True)
     assert checked_rows(PairwiseHingeClassifier(), frame.astype("category"), reset=True).shape == (60, 60)
 

@@ -168,6 +168,29 @@ def test_runs_of_one_name_are_named_by_their_folders_and_what_differs_is_said(
     assert shown == [runs[0], moved]
 
 
+def test_only_parameters_that_an_estimator_has_are_compared(tmp_path: Path) -> None:
+    models = [
+        ("HingeClassifier", {"lam": 1.0, "penalty": "l2"}),
+        ("HingeClassifier", {"lam": 1.0, "penalty": "l1"}),
+        ("LinkClassifier", {"lam": 2.0, "link": "logit", "prior": None}),
+        ("PairwiseHingeClassifier", {"lam": 1.0, "prior": 0.1}),
+    ]
+    runs = []
+    for k, (estimator, parameters) in enumerate(models):
+        runs.append(make(tmp_path, "abcd"[k], 1, estimator=estimator))
+        Path(runs[-1], "config.yaml").write_text(json.dumps({"model": {"estimator": estimator, **parameters}}))
+    result = result_of("compare", *runs, "--output", tmp_path / "out")
+    assert {row["setting"]: row["values"] for row in result["settings"]} == {
+        "model.estimator": {name: estimator for name, (estimator, _) in zip("abcd", models, strict=True)},
+        "model.lam": {"a": "1", "b": "1", "c": "2", "d": "1"},
+        "model.penalty": {"a": "l2", "b": "l1"},
+        "model.prior": {"c": "none", "d": "0.1"},
+    }
+    assert "The setting model.penalty differs: l2 in a, l1 in b." in compared_lines(result)
+    (page,) = (tmp_path / "out").rglob("report.html")
+    assert ">model.penalty</th><td>l2</td><td>l1</td><td></td><td></td>" in page.read_text()
+
+
 def test_two_thresholds_of_one_model_have_the_same_scores_and_decisions_of_their_own(tmp_path: Path) -> None:
     first, second = make(tmp_path, "low", 1), make(tmp_path, "high", 1)
     table = pd.read_parquet(f"{second}/scores.parquet")

@@ -109,6 +109,11 @@ def test_a_map_is_asked_for_in_several_ways(features, expected):
         ({"bins": 3}, "features has no key `map`: give one of bins, nystroem, leaves"),
         ({"map": "bins", "bin": 3}, "unknown parameter of the feature map 'bins': 'bin'"),
         ({"map": "bins", "sparse_output": False}, "unknown parameter"),
+        (
+            {"map": "bins", "readable": True},
+            r"'readable'. Did you mean \"{'map': 'auto', 'readable': True}\"\? Allowed: basis",
+        ),
+        ({"map": "leaves", "metric": "auc"}, r"'metric'. Did you mean \"{'map': 'auto', 'metric': ...}\"\? Allowed: "),
         ({"map": "bins", "bins": 1000}, "bins must be .*; got 1000"),
         (7, "features must be None, a name.*; got 7"),
         ({"map": ["bins"]}, "unknown feature map"),
