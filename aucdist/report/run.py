@@ -110,6 +110,7 @@ def render_run_page(report: Report) -> str:
         run=report.run,
         search=search and search_section(search),
         warnings=warning_texts(report.run),
+        notes=warning_texts(report.run, notes=True),
         **values,
     )
 

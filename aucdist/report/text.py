@@ -53,6 +53,8 @@ DEFAULT_THRESHOLDS = {
     "LinkClassifier": "a row is flagged if its probability is above 0.5",
 }
 """The threshold of an estimator without an operating point. All other estimators take the threshold with the largest G-mean."""
+COLUMN_NOTES = {"columns-left-out", "numbers-may-be-codes", "number-for-missing"}
+"""The keys of entries of ``warnings`` that are notes about how columns were read. An entry that asks a question is a note too."""
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
@@ -111,17 +113,20 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
         *rows,
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
         *(("Warning", text) for text in warning_texts(run)),
+        *(("Columns", text) for text in warning_texts(run, notes=True)),
     ]
     return [(label, value) for label, value in rows if value]
 
 
-def warning_texts(run: Json) -> list[str]:
+def warning_texts(run: Json, *, notes: bool = False) -> list[str]:
     """Return the warnings of a run, with commands in place of the settings that they advise.
 
     Parameters
     ----------
     run : dict
         The object that ``aucdist train --json`` prints.
+    notes : bool, default=False
+        Whether to return the notes about columns, in place of the reasons to doubt the results.
     """
     config = shlex.quote(f"{run['run']}/config.yaml")
 
@@ -130,7 +135,11 @@ def warning_texts(run: Json) -> list[str]:
         command = "aucdist cv" if "grid" in settings else run.get("command", "aucdist train")
         return f"`{command} {config} {settings}`"
 
-    return [re.sub("`((?:data|folds|grid)[.=][^`]+)`", as_command, entry["text"]) for entry in run.get("warnings", ())]
+    return [
+        re.sub("`((?:data|folds|grid)[.=][^`]+)`", as_command, entry["text"])
+        for entry in run.get("warnings", ())
+        if (entry["key"] in COLUMN_NOTES or entry["text"].endswith("?")) == notes
+    ]
 
 
 def _rows_text(run: Json, part: str) -> str:

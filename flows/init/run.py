@@ -91,9 +91,9 @@ class Description:
     leaks : dict of str to str
         For each column that reveals the label, how it does so.
     notes : sequence of str
-        Other warnings, for example about an identifier that is used as a feature.
+        Other warnings, for example about an identifier that is used as a feature, and questions about columns.
     decisions : sequence of tuple (str, str)
-        Key and text of other decisions that a user should check: columns that are left out, and questions about columns.
+        Key and text of other decisions that a user should check, for example columns that are left out.
     """
 
     text: str
@@ -107,7 +107,7 @@ class Description:
     decisions: Sequence[tuple[str, str]] = ()
 
     def warnings(self, leave_out: str) -> list[str]:
-        """Return a sentence for each reason to doubt a column or the test.
+        """Return a sentence for each reason to doubt a column or the test. Questions are left out.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Description:
             f"{leave_out.replace('{}', column)}"
             for column, why in self.leaks.items()
         )
-        return [f"warning: {text}" for text in (*self.notes, *leaks)]
+        return [f"warning: {text}" for text in (*self.notes, *leaks) if not text.endswith("?")]
 
     def of_positive(self) -> str:
         """Return a text that says which class is positive and, if it was not given, how to name another."""
@@ -220,9 +220,7 @@ def propose(
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
     sparse = _is_sparse(source, "hashed" in kinds.values())
-    questions = [f"column {c.name!r} {c.question}" for c in columns if c.question]
-    notes = [question for question in questions if question[-1] != "?"]
-    decisions = [*_decisions(columns), *(("column-in-question", text) for text in questions if text not in notes)]
+    notes = [f"column {c.name!r} {c.question}" for c in columns if c.question]
     notes += [f"column {c.name!r} is {c.comment}" for c in kept]
     data = [
         *[IMPUTE_LINE] * any(c.kind in ("number", "dates") for c in columns),
@@ -243,7 +241,7 @@ def propose(
     return Description(
         commented_yaml(name, head, keys, comments, data, model), len(is_positive), whole, _shown(positive),
         guessed, kinds, {c.name: c.leak for c in columns if c.leak},
-        notes, decisions,
+        notes, list(_decisions(columns)),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The warnings of a run, which are reasons to doubt its results. They are determined once, when the results are known."""
+"""The warnings of a run: reasons to doubt its results, and notes about its columns. They are determined once, at its end."""
 
 import json
 from collections.abc import Iterator

@@ -14,6 +14,7 @@ from support.command_line import result_of, run
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate
 from aucdist.model import load_model
+from aucdist.report.text import COLUMN_NOTES, warning_texts
 from flows.run_folder.results import ClassEvaluation
 from flows.run_folder.run_warnings import choice_at_end, run_warnings
 
@@ -174,6 +175,19 @@ def test_the_guide_lists_every_key() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == {*keys, "fit"}
 
 
+def test_notes_about_columns_are_apart_from_doubts() -> None:
+    entries = {
+        "column-in-question": "Does 0 mean missing?",
+        "fit": "Check it with `data.test=x`.",
+        **dict.fromkeys(sorted(COLUMN_NOTES), "A note."),
+    }
+    about = {"run": "r", "warnings": [{"key": key, "text": text} for key, text in entries.items()]}
+    assert warning_texts(about) == ["Check it with `aucdist train r/config.yaml --set data.test=x`."]
+    assert warning_texts(about, notes=True) == ["Does 0 mean missing?", *["A note."] * len(COLUMN_NOTES)]
+    code = "".join((Path(__file__).resolve().parents[3] / file).read_text() for file in FILES_WITH_KEYS)
+    assert all(f'"{key}"' in code for key in COLUMN_NOTES)
+
+
 # ---- where the warnings are read -------------------------------------------------------------------------------------------
 
 
@@ -257,4 +271,9 @@ def test_the_columns_that_train_leaves_out_and_its_questions_are_warnings(tmp_pa
     assert texts["numbers-may-be-codes"].startswith("Read as numbers: grade. If the numbers of a column are codes")
     assert texts["column-in-question"].startswith("Column 'customer' has 1")
     page = (Path(result["run"]) / "report.html").read_text().replace("&#39;", "'")
-    assert all(texts[key].split("`")[0] in page for key in ("columns-left-out", "column-in-question"))
+    doubts, _, data = page.partition("<h2>Data</h2>")
+    assert "<h3>Columns</h3>" in data
+    assert all(texts[key].split("`")[0] in data for key in ("columns-left-out", "numbers-may-be-codes"))
+    # rows of one customer on both sides of the split would make the test too good
+    assert texts["column-in-question"].split("`")[0] in doubts
+    assert "left out: txn" not in doubts
