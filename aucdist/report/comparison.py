@@ -36,10 +36,11 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             )
         columns = CLASS_METRICS
     else:
-        metrics = NAMED_METRICS
-        if max_fpr is not None:
-            metrics = NAMED_METRICS | {"partial_auc": find_metric("partial_auc", max_fpr=max_fpr)}
-        columns = {name: metrics[name].heading for name in runs[0] if name in metrics}
+        columns = {
+            name: (find_metric(f"partial_auc@{max_fpr}") if name == "partial_auc" else NAMED_METRICS[name]).heading
+            for name in runs[0]
+            if name in NAMED_METRICS
+        }
         tests = []
         for name, pairs in result["differences"].items():
             within_groups = name.partition("@")[0] in WITHIN_GROUPS
@@ -68,8 +69,18 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
 
 
 def warnings_of_runs(result: Json) -> list[str]:
-    """Return the warnings of all runs, each with the name of its run."""
-    return [f"{run['name']}: {text}" for run in result["runs"] for text in run["warnings"]]
+    """Return the warnings of all runs, each once and with the names of its runs.
+
+    If warnings differ only in the folder of the run, the command is that of the first of these runs.
+    """
+    alike: Json = {}
+    for run in result["runs"]:
+        for text in run["warnings"]:
+            alike.setdefault(text.replace(f"{run['run']}/", ""), (text, []))[1].append(run["name"])
+    return [
+        f"{'both runs' if len(names) == len(result['runs']) == 2 else ', '.join(names)}: {text}"
+        for text, names in alike.values()
+    ]
 
 
 def comparison_sentences(result: Json) -> list[str]:

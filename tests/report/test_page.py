@@ -17,7 +17,7 @@ from aucdist.maps.explain import Additive, InteractionShape, Shape
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import recall_at_k
 from aucdist.metrics.ranking import auc_interval
-from aucdist.report.comparison import comparison_sentences, p_text, render_comparison_page
+from aucdist.report.comparison import comparison_sentences, p_text, render_comparison_page, warnings_of_runs
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section, cells_of, search_section
@@ -606,10 +606,20 @@ def test_the_page_begins_with_the_comparison_of_the_auc(result):
     assert Tags(page).open == []
     assert "<b>" not in page
     assert "The test AUC of <b> is higher than that of a by 0.02 (95 % interval 0.01 to 0.03, p = 0.01)." in text
-    assert "a: few rows <b>: few rows" in text
+    assert "both runs: few rows" in text
     assert "no bound to no bound" in text
     shown = ("Comparison of 2 runs", "20 positive and 80 negative", "0.8500 to 0.9500", "model.lam 0.1 <i>")
     assert all(expected in text for expected in shown)
+
+
+def test_a_warning_of_several_runs_is_printed_once(result):
+    texts = {"a": ["Do `x one/config.yaml`."], "b": ["Do `x two/config.yaml`.", "Few rows."], "c": ["No rows."]}
+    runs = [
+        {"name": name, "run": folder, "warnings": texts[name]}
+        for name, folder in (("a", "one"), ("b", "two"), ("c", "c"))
+    ]
+    assert warnings_of_runs({"runs": runs}) == ["a, b: Do `x one/config.yaml`.", "b: Few rows.", "c: No rows."]
+    assert warnings_of_runs({"runs": runs[:2]}) == ["both runs: Do `x one/config.yaml`.", "b: Few rows."]
 
 
 def test_an_insignificant_difference_is_not_claimed(result):

@@ -222,9 +222,10 @@ def test_a_run_carries_its_warnings(runs: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.chdir(runs)
     printed, _ = run("compare", first, second)
-    for name in ("first", "second"):
-        for text in texts.values():
-            assert printed.count(f"warning: {name}: {text.partition('`')[0]}") == 1
+    for text in texts.values():
+        assert printed.count(f"warning: both runs: {text.partition('`')[0]}") == 1
+    assert f"aucdist train {first}/config.yaml" in printed
+    assert f"aucdist train {second}/config.yaml" not in printed
     setting = "--set 'data.source.drop=[\"twice\"]'"
     compared = result_of("compare", first, second)["runs"][0]["warnings"]
     assert compared[0] == texts["interval-from-few-rows"]
