@@ -245,13 +245,12 @@ def collinear(sample: Sample, schema: Schema) -> Iterator[Warned]:
     related = varied[np.argwhere(np.triu(np.abs(rows.T @ rows) > COLLINEAR, 1))].tolist()
     pairs = sorted({(column_of[i], column_of[j]) for i, j in related if column_of[i] != column_of[j]})
     if pairs:
-        shown = ", ".join(f"{first!r} and {second!r}" for first, second in pairs[:MAX_PAIRS])
+        shown = ", columns ".join(f"{first!r} and {second!r}" for first, second in pairs[:MAX_PAIRS])
         yield (
             "collinear-columns",
-            f"{counted(len(pairs), 'pair')} of columns {'has' if len(pairs) == 1 else 'have'} features that are equal or nearly "
-            f"so (absolute correlation above {COLLINEAR}): {shown}{', and others' * (len(pairs) > MAX_PAIRS)}. Weights, shapes "
-            "and reasons divide one effect between them: to read these, leave one of each pair out with "
-            f"{without(sorted({second for _, second in pairs[:MAX_PAIRS]}))}.",
+            f"Columns {shown}{f', and others ({len(pairs)} pairs)' * (len(pairs) > MAX_PAIRS)} have features that are equal or "
+            f"nearly so (absolute correlation above {COLLINEAR}). Weights, shapes and reasons divide one effect between them: to "
+            f"read these, leave one of each pair out with {without(sorted({second for _, second in pairs[:MAX_PAIRS]}))}.",
         )
 
 

@@ -190,17 +190,15 @@ def test_columns_that_share_one_effect() -> None:
     ((key, text),) = collinear(sample(columns), described)
     assert key == "collinear-columns"
     assert text.startswith(
-        "5 pairs of columns have features that are equal or nearly so (absolute correlation above 0.99): 'a' and 'b', 'a' and "
-        "'near', 'b' and 'near', and others. Weights, shapes and reasons divide one effect"
+        "Columns 'a' and 'b', columns 'a' and 'near', columns 'b' and 'near', and others (5 pairs) have features that are equal "
+        "or nearly so (absolute correlation above 0.99). Weights, shapes and reasons divide one effect"
     )
     gaps = {name: columns[name] for name in ("gap", "same gap", "far")}
     ((_, text),) = collinear(sample(gaps), schema(list(gaps)))
-    assert text.startswith("1 pair of columns has features that are equal or nearly so")
-    assert ": 'gap' and 'same gap'. Weights" in text
+    assert text.startswith("Columns 'gap' and 'same gap' have features that are equal or nearly so (absolute")
     kinds = {name: columns[name] for name in columns if name[0] in "kf"}
     assert (
-        "above 0.99): 'k' and 'flag'."
-        in texts(collinear(sample(kinds), schema(list(kinds), {"k": ("0", "1", "2")})))[0]
+        "Columns 'k' and 'flag' have" in texts(collinear(sample(kinds), schema(list(kinds), {"k": ("0", "1", "2")})))[0]
     )
     assert list(collinear(Sample(np.zeros((N, 0)), POSITIVE, np.arange(N)), schema(list(columns)))) == []
 

@@ -217,7 +217,7 @@ def test_a_run_carries_its_warnings(runs: Path, monkeypatch: pytest.MonkeyPatch)
     assert texts["collinear-columns"].endswith('leave one of each pair out with `data.source.drop=["twice"]`.')
     page = (first / "report.html").read_text()
     assert page.count("<li>The interval of the AUC may be too narrow: the smaller class has 8 rows") == 1
-    assert "&#39;a&#39; and &#39;twice&#39;. Weights, shapes and reasons" in page
+    assert "<li>Columns &#39;a&#39; and &#39;twice&#39; have features" in page
     assert load_model(str(first)).about["warnings"] == entries
 
     monkeypatch.chdir(runs)
