@@ -354,8 +354,8 @@ def plan_scoring(
     cost = costs_of_scoring(source, loaded)
     changes: Json = {}
     if cost is not None and not cost.unknown:  # only the columns of labels and costs that the costs need
-        changes = {} if cost.labelled else {"label": None}
-        changes |= {} if Costs.of(cost.cost).differ_by_row else {"cost_column": None}
+        costs = source.cost_column if Costs.of(cost.cost).differ_by_row else None
+        changes = {"cost_column": costs, "label": source.label if cost.labelled else None}
     source = source_for_scoring(source, loaded).model_copy(update=changes).pinned()
     digest = digest_of_model(model)
     sharded = manifest_of(source)

@@ -80,7 +80,7 @@ def test_fit_on_blocks(data):
     model = PairwiseHingeClassifier(lam=1e-2).fit(blocks)
     assert model.classes_.tolist() == [-1, 1]
     assert model.certificate_.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 1e-2), rel=1e-10)
-    with pytest.raises(InputError, match="bring their own"):
+    with pytest.raises(InputError, match="contain their own labels"):
         PairwiseHingeClassifier().fit(blocks, y)
 
 

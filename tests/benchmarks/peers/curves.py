@@ -180,7 +180,7 @@ def _tuned(make: Callable[[], Any], grid: dict[str, list[Any]]) -> Callable[[Blo
         from sklearn.model_selection import GridSearchCV
 
         def score(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-            return METRIC.of(ScoreCounts.from_scores(2 * y - 1, model.predict_proba(X)[:, 1]), 0.0)
+            return METRIC.evaluate(ScoreCounts.from_scores(2 * y - 1, model.predict_proba(X)[:, 1]), 0.0)
 
         few = rows_of_choice(train)
         folds = Folds(few.row_id, few.y, N_FOLDS, seed=FOLD_SEED)

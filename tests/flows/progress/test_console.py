@@ -14,6 +14,10 @@ RESULT = {
     "run": "runs/x", "estimator": "E", "solver": "s", "n_samples": 1000, "n_features": 3, "n_pos": 100, "n_neg": 900,
     "metrics": {"train_auc": 0.9, "test_auc": 0.85, "test_auc_interval": [0.8, 0.9]},
     "certificate": {"primal": 0.25, "dual": 0.249, "relative_gap": 0.004, "status": "converged"},
+    "decisions": {
+        "target": {}, "threshold": 0.0, "rows": "test", "set_on": "training", "recall": {"value": 0.8, "interval": None},
+        "precision": {"value": 0.6, "interval": None}, "alerts": {"value": 0.1, "interval": None},
+    },
     "passes": 12, "seconds": {"data": 0.1, "fit": 0.2, "evaluate": 0.3},
     "warnings": [{"key": "few", "text": "Test on more rows than \x1b[2J these."}],
 }  # fmt: skip
