@@ -9,6 +9,8 @@ from types import ModuleType
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
+TIME_OF_RUN = re.compile(r"\d{8}-\d{6}-\d{3}(?=-)")
+"""The time in the name of a run folder, which is not compared."""
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(
     r"^(?:cat > (\S+)|python -) <<'(\w+)'\n(.*?)^\2$|^aucdist ((?:\\\n|[^\n])*)$", re.MULTILINE | re.DOTALL
@@ -57,6 +59,7 @@ def differences(printed: str, page: str) -> list[tuple[str, str]]:
     Libraries add in another order on another processor. So the words have to be the same, and a number may differ by one in a
     hundred or by five units of its last place. Of a gap, which is printed with an exponent, only the size is compared.
     """
+    printed, page = (TIME_OF_RUN.sub("TIME", text) for text in (printed, page))
     assert " ".join(NUMBER.sub("#", printed).split()) == " ".join(NUMBER.sub("#", page).split())
 
     def far(now: re.Match[str], then: re.Match[str]) -> bool:
