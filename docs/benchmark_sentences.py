@@ -49,7 +49,7 @@ def of_auto() -> Sentences:
         (
             "docs/pages/benchmarks.md",
             f"its AUC is lower by at most {behind[0]:.4f} and its average precision by at most {behind[1]:.4f}. It takes "
-            f"{ours:.1f} CPU seconds on average instead of {theirs:.2f}, about {round(ours / theirs, -1):.0f} times as "
+            f"{ours:.1f} CPU seconds on average instead of {theirs:.2f}, about {ours / theirs:.0f} times as "
             "long.",
         ),
         (
