@@ -131,6 +131,7 @@ def warning_texts(run: Json, *, notes: bool = False) -> list[str]:
     config = shlex.quote(f"{run['run']}/config.yaml")
 
     def as_command(match: re.Match[str]) -> str:
+        """Return the command that repeats the run with the settings that were found in a text."""
         settings = " ".join(f"--set {shlex.quote(setting)}" for setting in match[1].split("; "))
         command = "aucdist cv" if "grid" in settings else run.get("command", "aucdist train")
         return f"`{command} {config} {settings}`"

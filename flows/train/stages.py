@@ -165,7 +165,7 @@ def open_checkpoints(
     train : AnyBlocks
         The training rows.
     observer : RunObserver
-        The observer that is told whether the fit resumes.
+        The observer that receives a note if the fit resumes.
 
     Returns
     -------
